@@ -1,0 +1,12 @@
+// The settings that the tests run with: what `npm start` writes for a newcomer, with secrets that are known.
+
+export const testSettings = {
+  LOCAL: "true",
+  SIGNING_SECRET: "signing-secret-of-the-tests-0123456789",
+  ADMIN_TOKEN: "admin-token-of-the-tests-0123456789abc",
+  APP_SECRET: "app-secret-of-the-tests-0123456789abcd",
+  PLATFORM_API_KEY: "platform-key-of-the-tests-0123456789ab",
+  UPSTREAM_API_KEY: "none",
+  TURNSTILE_SECRET: "none",
+  SAMPLE_DELAY_MS: "0",
+};
