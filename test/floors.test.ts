@@ -19,7 +19,7 @@ const importsOf = (path: string) =>
   );
 
 /** The arrow is refused, and why; undefined where it is fine. */
-export function fault(from: string, to: string): string | undefined {
+function fault(from: string, to: string): string | undefined {
   const [room, target] = [roomOf(from), roomOf(to)];
   if (room === target) return undefined;
   if (floorOf(target) < 0) return `${from} imports ${to}, which lies on no floor`;
