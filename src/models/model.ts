@@ -1,0 +1,30 @@
+// What a public model is to the rest of the house: its inputs, its money, and what may be reused.
+import type * as z from "zod";
+
+export type Kind = "image" | "image-edit" | "video" | "speech" | "text";
+
+/** Where the answer's media URL stands; text answers have none. */
+export type OutputShape = "image_url" | "video_url" | "audio_url" | "text";
+
+/** What may be answered from the cache: requests with an explicit seed, all, or none. */
+export type Reuse = "seeded" | "always" | "never";
+
+/** A model's input once it passed its schema: defaults filled in, unknown keys kept. */
+export type ModelInput = Readonly<Record<string, unknown>>;
+
+export interface Model {
+  readonly id: string;
+  readonly title: string;
+  readonly kind: Kind;
+  /** The price as documented, for people. */
+  readonly price: string;
+  readonly input: z.ZodType<ModelInput>;
+  readonly output: OutputShape;
+  readonly reuse: Reuse;
+  /** An upper bound of what this input can cost, in micro-USD; the exact price where it is a function of the input. */
+  reserve(input: ModelInput): number;
+  /** An upper bound over every input that the schema accepts, in micro-USD. */
+  readonly maxPrice: number;
+  /** What the answer says it cost, in micro-USD; undefined when it says nothing, or nothing that can be true. */
+  costOf(output: unknown, input: ModelInput): number | undefined;
+}
