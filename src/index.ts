@@ -1,1 +1,4 @@
-export default { fetch: () => new Response("hi") };
+// The Worker's entry. No logic.
+import { app } from "./app.ts";
+
+export default app;

@@ -1,0 +1,218 @@
+// The settings, parsed once: vars and secrets become a Config, or the faults, each with the setting's name.
+import * as z from "zod";
+
+const none = "none";
+const minSecretBytes = 32;
+
+const text = z
+  .string()
+  .trim()
+  .transform((value) => (value === "" || value === none ? undefined : value))
+  .optional();
+const oneOf = <const T extends string>(...values: T[]) =>
+  text.pipe(z.enum(values, { error: `expected one of ${values.join(", ")}` }).optional());
+const list = text.transform(
+  (value) =>
+    value
+      ?.split(",")
+      .map((item) => item.trim())
+      .filter(Boolean) ?? undefined,
+);
+const hosts = list.pipe(z.array(z.string().regex(/^[a-z0-9.:[\]-]+$/i, "expected host names")).optional());
+const usd = text.pipe(
+  z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,6})?$/, "expected an amount in USD, such as 25 or 0.50")
+    .transform((value) => Math.round(Number(value) * 1e6))
+    .optional(),
+);
+const url = text.pipe(z.url({ protocol: /^https?$/, error: "expected a URL" }).optional());
+const name = z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$/, "expected letters, digits, - and _");
+
+const settingsSchema = z.object({
+  LOCAL: oneOf("true", "false"),
+  UPSTREAM_URL: url,
+  UPSTREAM_API_KEY: text,
+  MANAGEMENT_URL: url,
+  SIGNING_SECRET: text,
+  APP_SECRET: text,
+  ADMIN_TOKEN: text,
+  PLATFORM_API_KEY: text,
+  JWKS_URL: url,
+  JWT_ISSUER: text,
+  JWT_AUDIENCE: text,
+  JWT_PLAN_CLAIM: text,
+  DEFAULT_PLAN: text.pipe(name.optional()),
+  ANONYMOUS: oneOf("open", "turnstile", "off"),
+  TURNSTILE_SECRET: text,
+  ALLOWED_ORIGINS: list.pipe(
+    z
+      .array(
+        z
+          .string()
+          .regex(/^(\*|https?:\/\/(\*\.)?[a-z0-9.-]+(:\d+)?)$/i, "expected origins, such as https://app.example.com"),
+      )
+      .optional(),
+  ),
+  PUBLIC_URL: url,
+  IMAGE_REUSE: oneOf("seeded", "always", "never"),
+  REUSE_SCOPE: oneOf("user", "shared"),
+  IMAGE_LINKS: oneOf("gateway", "upstream"),
+  MEDIA_HOSTS: hosts,
+  WEBHOOK_HOSTS: hosts,
+  BUDGET_DAY_USD: usd,
+  BUDGET_MONTH_USD: usd,
+  ENDPOINTS: list.pipe(z.array(name).optional()),
+  SAMPLE_DELAY_MS: text.pipe(
+    z
+      .string()
+      .regex(/^\d{1,6}$/, "expected milliseconds")
+      .transform(Number)
+      .optional(),
+  ),
+});
+type Settings = z.output<typeof settingsSchema>;
+export type SettingName = keyof Settings;
+
+export interface Fault {
+  readonly setting: SettingName;
+  readonly problem: string;
+}
+
+/** Where jobs go: the embedded platform, or a real service. */
+export type Upstream = { kind: "embedded" } | { kind: "remote"; url: string };
+
+export interface Config {
+  readonly local: boolean;
+  readonly upstream: Upstream;
+  readonly upstreamKey: string;
+  readonly managementUrl: string | undefined;
+  /** The first signs, all are accepted. */
+  readonly signingSecrets: readonly string[];
+  readonly appSecret: string | undefined;
+  readonly adminToken: string;
+  /** Account names by key. */
+  readonly platformKeys: ReadonlyMap<string, string>;
+  readonly jwt: { url: string; issuer: string; audience: string; planClaim: string | undefined } | undefined;
+  readonly defaultPlan: string;
+  readonly anonymous: "open" | "turnstile" | "off";
+  readonly turnstileSecret: string | undefined;
+  readonly allowedOrigins: readonly string[];
+  readonly publicUrl: string | undefined;
+  readonly imageReuse: "seeded" | "always" | "never";
+  readonly reuseScope: "user" | "shared";
+  readonly imageLinks: "gateway" | "upstream";
+  readonly mediaHosts: readonly string[];
+  readonly webhookHosts: readonly string[];
+  readonly budget: { dayMicroUsd: number | undefined; monthMicroUsd: number | undefined };
+  readonly endpoints: readonly string[];
+  readonly sampleDelayMs: number;
+}
+
+export type Reading = { ok: true; config: Config } | { ok: false; faults: readonly Fault[] };
+
+export function readConfig(env: object): Reading {
+  const parsed = settingsSchema.safeParse(env);
+  if (!parsed.success) {
+    const faults = parsed.error.issues.map(({ path, message }) => ({
+      setting: path[0] as SettingName,
+      problem: message,
+    }));
+    return { ok: false, faults };
+  }
+  const faults = [...missingOrWeak(parsed.data), ...unsafe(parsed.data)];
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, config: settle(parsed.data) };
+}
+
+/** What a setting demands of the others: secrets are required, and long enough outside a developer's machine. */
+function missingOrWeak(settings: Settings): Fault[] {
+  const required: SettingName[] = ["SIGNING_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY"];
+  if (settings.UPSTREAM_URL) required.push("UPSTREAM_API_KEY");
+  if (settings.MANAGEMENT_URL) required.push("UPSTREAM_API_KEY");
+  if (settings.JWKS_URL) required.push("JWT_ISSUER", "JWT_AUDIENCE");
+  if (settings.ANONYMOUS === "turnstile") required.push("TURNSTILE_SECRET");
+  const missing = [...new Set(required)]
+    .filter((setting) => settings[setting] === undefined)
+    .map((setting) => ({ setting, problem: "is required" }));
+  if (settings.LOCAL === "true") return missing;
+  const secrets: SettingName[] = [
+    "SIGNING_SECRET",
+    "ADMIN_TOKEN",
+    "PLATFORM_API_KEY",
+    "APP_SECRET",
+    "UPSTREAM_API_KEY",
+  ];
+  const weak = secrets
+    .filter((setting) => secretParts(setting, settings[setting]).some((part) => byteLength(part) < minSecretBytes))
+    .map((setting) => ({ setting, problem: `must be at least ${minSecretBytes} bytes` }));
+  return [...missing, ...weak];
+}
+
+/** A key must not travel in the clear, nor keys be fetched so, outside a developer's machine. */
+function unsafe(settings: Settings): Fault[] {
+  if (settings.LOCAL === "true") return [];
+  const urls: SettingName[] = ["UPSTREAM_URL", "MANAGEMENT_URL", "JWKS_URL", "PUBLIC_URL"];
+  return urls
+    .filter((setting) => String(settings[setting] ?? "https:").startsWith("http:"))
+    .map((setting) => ({ setting, problem: "must be an https URL" }));
+}
+
+function secretParts(setting: SettingName, value: unknown): string[] {
+  if (typeof value !== "string") return [];
+  if (setting === "SIGNING_SECRET") return splitList(value);
+  if (setting === "PLATFORM_API_KEY") return [...readAccounts(value).keys()];
+  return [value];
+}
+
+function settle(settings: Settings): Config {
+  const local = settings.LOCAL === "true";
+  const platformKeys = readAccounts(settings.PLATFORM_API_KEY ?? "");
+  const { JWKS_URL, JWT_ISSUER, JWT_AUDIENCE, JWT_PLAN_CLAIM } = settings;
+  return {
+    local,
+    upstream: settings.UPSTREAM_URL
+      ? { kind: "remote", url: settings.UPSTREAM_URL.replace(/\/+$/, "").replace(/\/v2$/, "") }
+      : { kind: "embedded" },
+    upstreamKey: (settings.UPSTREAM_URL && settings.UPSTREAM_API_KEY) || [...platformKeys.keys()][0] || "",
+    managementUrl: settings.MANAGEMENT_URL?.replace(/\/+$/, ""),
+    signingSecrets: splitList(settings.SIGNING_SECRET ?? ""),
+    appSecret: settings.APP_SECRET,
+    adminToken: settings.ADMIN_TOKEN ?? "",
+    platformKeys,
+    jwt:
+      JWKS_URL && JWT_ISSUER && JWT_AUDIENCE
+        ? { url: JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE, planClaim: JWT_PLAN_CLAIM }
+        : undefined,
+    defaultPlan: settings.DEFAULT_PLAN ?? "free",
+    anonymous: settings.ANONYMOUS ?? (local ? "open" : "off"),
+    turnstileSecret: settings.TURNSTILE_SECRET,
+    allowedOrigins: settings.ALLOWED_ORIGINS ?? (local ? ["*"] : []),
+    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ""),
+    imageReuse: settings.IMAGE_REUSE ?? "seeded",
+    reuseScope: settings.REUSE_SCOPE ?? "user",
+    imageLinks: settings.IMAGE_LINKS ?? "gateway",
+    mediaHosts: settings.MEDIA_HOSTS ?? [],
+    webhookHosts: settings.WEBHOOK_HOSTS ?? (local ? ["localhost", "127.0.0.1"] : []),
+    budget: { dayMicroUsd: settings.BUDGET_DAY_USD, monthMicroUsd: settings.BUDGET_MONTH_USD },
+    endpoints: settings.ENDPOINTS ?? [],
+    sampleDelayMs: settings.SAMPLE_DELAY_MS ?? 400,
+  };
+}
+
+/** `account=key,account=key`, or a single bare key, which is the account `default`. */
+function readAccounts(value: string): ReadonlyMap<string, string> {
+  const parts = splitList(value).map((part) => /^([\w-]{1,64})=([^=].*)$/.exec(part));
+  if (parts.some((part) => part === null)) return new Map([[value, "default"]]);
+  return new Map(parts.flatMap((part) => (part ? [[part[2] ?? "", part[1] ?? ""]] : [])));
+}
+
+function splitList(value: string): string[] {
+  return value
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+function byteLength(value: string): number {
+  return new TextEncoder().encode(value).byteLength;
+}

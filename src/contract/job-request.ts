@@ -1,0 +1,56 @@
+// What a client sends: the job request with its policy and storage settings, and the query of the held operations.
+import * as z from "zod";
+import { limits } from "./limits.ts";
+
+const wholeMs = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max);
+const queryMs = ({ min, max }: { min: number; max: number }) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, "expected a whole number of milliseconds")
+    .transform(Number)
+    .pipe(wholeMs({ min, max }));
+
+export const policySchema = z
+  .looseObject({
+    executionTimeout: wholeMs(limits.executionTimeoutMs)
+      .optional()
+      .describe("Milliseconds that a worker may take. Overrides the endpoint's own setting for this job."),
+    lowPriority: z.boolean().optional().describe("The job starts no worker."),
+    ttl: wholeMs(limits.ttlMs).optional().describe("Milliseconds from submission after which the job is removed."),
+  })
+  .meta({ id: "Policy" });
+export type Policy = z.infer<typeof policySchema>;
+
+const setting = z.string().max(2048);
+
+export const s3ConfigSchema = z
+  .looseObject({
+    accessId: setting.optional(),
+    accessSecret: setting.optional(),
+    bucketName: setting.optional(),
+    endpointUrl: setting.optional(),
+  })
+  .meta({ id: "S3Config", description: "An S3-compatible bucket, handed to the worker." });
+
+export const webhookSchema = z
+  .url({ protocol: /^https?$/, error: "expected an http or https URL" })
+  .max(limits.webhook.urlLength)
+  .describe("Called with the job's final status.");
+
+/** Unknown keys are tolerated, since clients send their own. */
+export const jobRequestSchema = z
+  .looseObject({
+    input: z.looseObject({}).describe("Parameters of the model or worker."),
+    webhook: webhookSchema.optional(),
+    policy: policySchema.optional(),
+    s3Config: s3ConfigSchema.optional(),
+  })
+  .meta({ id: "JobRequest" });
+export type JobRequest = z.infer<typeof jobRequestSchema>;
+
+export const waitQuerySchema = z.object({ wait: queryMs(limits.waitMs).optional() });
+export const streamQuerySchema = z.object({
+  wait: queryMs(limits.streamWaitMs).optional(),
+  format: z.enum(["array"]).optional(),
+});
+export const statusQuerySchema = z.object({ ttl: queryMs(limits.ttlMs).optional() });

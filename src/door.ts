@@ -1,0 +1,69 @@
+// What stands in front of every route, in one middleware: settings, request id, CORS, security headers, the log line.
+import type { MiddlewareHandler } from "hono";
+import { type Reading, readConfig } from "./config.ts";
+import { Problem } from "./errors.ts";
+import { allowOrigin, answerPreflight } from "./wire/cors.ts";
+import type { AppEnv, Exchange } from "./wire/exchange.ts";
+import { refuse } from "./wire/refusals.ts";
+
+const readings = new WeakMap<object, Reading>();
+const misconfigured = new Problem("MISCONFIGURED", "The deployment is misconfigured. Its log says which setting.");
+
+export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const exchange: Exchange = { requestId: crypto.randomUUID(), startedAt: Date.now(), errorShape: "superset" };
+  c.set("exchange", exchange);
+  const reading = settingsOf(c.env);
+  if (!reading.ok) {
+    c.res = refuse(misconfigured, exchange);
+    console.error(JSON.stringify({ requestId: exchange.requestId, code: misconfigured.code, faults: reading.faults }));
+  } else if (c.req.method === "OPTIONS") {
+    c.res = answerPreflight(c.req.raw, reading.config.allowedOrigins);
+  } else {
+    c.set("config", reading.config);
+    await next();
+    allowOrigin(c.res.headers, c.req.header("Origin") ?? null, reading.config.allowedOrigins);
+  }
+  finish(c.res.headers, exchange, c.req.url);
+  console.log(logLine(exchange, c.req.method, c.res.status));
+};
+
+/** Parsed once an isolate: the runtime hands out one env. */
+function settingsOf(env: Env): Reading {
+  const known = readings.get(env);
+  if (known) return known;
+  const reading = readConfig(env);
+  readings.set(env, reading);
+  return reading;
+}
+
+function finish(headers: Headers, exchange: Exchange, url: string): void {
+  headers.set("X-Request-Id", exchange.requestId);
+  headers.set("Server-Timing", `total;dur=${Date.now() - exchange.startedAt}`);
+  headers.set("X-Content-Type-Options", "nosniff");
+  headers.set("Referrer-Policy", "no-referrer");
+  headers.set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+  if (url.startsWith("https:")) headers.set("Strict-Transport-Security", "max-age=31536000");
+}
+
+/** Never a body, a key, an `s3Config` or a query string: only what is named here. */
+function logLine(exchange: Exchange, method: string, status: number): string {
+  const { requestId, owner, model, operation, cache, costMicroUsd, startedAt } = exchange;
+  const costUsd = costMicroUsd === undefined ? undefined : costMicroUsd / 1e6;
+  return JSON.stringify({
+    requestId,
+    owner,
+    model,
+    operation,
+    method,
+    status,
+    ms: Date.now() - startedAt,
+    cache,
+    cost: costUsd,
+  });
+}
+
+/** What an unknown error leaves in the log; its message may name a value, so only its place is kept. */
+export function describeFault(error: unknown, exchange: Exchange): string {
+  const place = error instanceof Error ? { error: error.name, stack: error.stack?.split("\n").slice(1, 6) } : {};
+  return JSON.stringify({ requestId: exchange.requestId, code: "INTERNAL", ...place });
+}

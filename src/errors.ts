@@ -1,0 +1,75 @@
+// The one table of errors: what a code means, and how it is written for our clients and for OpenAI's.
+
+interface Entry {
+  readonly status: number;
+  readonly title: string;
+}
+
+export const errors = {
+  INVALID_REQUEST: { status: 400, title: "Bad request" },
+  INVALID_JSON: { status: 400, title: "Bad request" },
+  UNAUTHORIZED: { status: 401, title: "Unauthorized" },
+  FORBIDDEN: { status: 403, title: "Forbidden" },
+  NOT_FOUND: { status: 404, title: "Not found" },
+  ENDPOINT_NOT_FOUND: { status: 404, title: "Not found" },
+  JOB_NOT_FOUND: { status: 404, title: "Not found" },
+  MODEL_NOT_FOUND: { status: 404, title: "Not found" },
+  METHOD_NOT_ALLOWED: { status: 405, title: "Method not allowed" },
+  PAYLOAD_TOO_LARGE: { status: 413, title: "Payload too large" },
+  INTERNAL: { status: 500, title: "Internal server error" },
+  MISCONFIGURED: { status: 500, title: "Internal server error" },
+} as const satisfies Record<string, Entry>;
+
+export type ErrorCode = keyof typeof errors;
+
+/** A refusal on its way to the edge: thrown by a route, rendered once. Its detail is written for the caller. */
+export class Problem extends Error {
+  readonly code: ErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, detail: string, headers: Readonly<Record<string, string>> = {}) {
+    super(detail);
+    this.name = "Problem";
+    this.code = code;
+    this.headers = headers;
+  }
+
+  get status(): number {
+    return errors[this.code].status;
+  }
+}
+
+/** Whatever was thrown, as a problem. An unknown error tells the caller nothing of its reason. */
+export function asProblem(thrown: unknown): Problem {
+  return thrown instanceof Problem ? thrown : new Problem("INTERNAL", "Something went wrong on our side.");
+}
+
+/** The superset that the platform's clients read: some look for `error`, some for `detail`, some for `title`. */
+export function renderProblem({ code, message }: Problem, requestId: string) {
+  const { status, title } = errors[code];
+  return { type: `urn:sluice:error:${code}`, title, status, detail: message, error: message, code, requestId };
+}
+
+/** What OpenAI's clients print; they show nothing of any other shape. */
+export function renderOpenAiProblem({ code, message }: Problem, requestId: string) {
+  const { status } = errors[code];
+  return { error: { message, type: openAiType(status), code, param: null, requestId } };
+}
+
+function openAiType(status: number): string {
+  if (status === 401) return "authentication_error";
+  if (status === 403) return "permission_error";
+  if (status === 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+/** The faults of a refused value, each with its path, in one line. */
+export function describeFaults(
+  issues: readonly { path: readonly PropertyKey[]; message: string }[],
+  at = "body",
+): string {
+  return issues
+    .slice(0, 20)
+    .map(({ path, message }) => `${path.length > 0 ? path.map(String).join(".") : at}: ${message}`)
+    .join("; ");
+}
