@@ -5,6 +5,7 @@ import { type Operation, openApi } from "./contract/operation.ts";
 import { describeFault, door } from "./door.ts";
 import { Problem } from "./errors.ts";
 import { gateway, gatewayOperations } from "./gateway/app.ts";
+import { platform, platformOperations } from "./platform/app.ts";
 import type { AppContext, AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
 
@@ -13,6 +14,7 @@ export const app = new Hono<AppEnv>();
 app.use(door);
 app.get("/healthz", (c) => c.json({ status: "ok" }));
 app.get("/openapi.json", (c) => c.json(openApi(operations, { title: "Sluice", version: "0.1.0" })));
+app.route("/platform", platform);
 app.route("/", gateway);
 
 app.notFound((c) => refuse(noRoute(c), c.get("exchange")));
@@ -31,6 +33,7 @@ const operations: readonly Operation[] = [
   },
   { method: "get", path: "/openapi.json", summary: "This document", access: "public", answer: z.looseObject({}) },
   ...gatewayOperations,
+  ...platformOperations,
 ];
 
 /** 405 where another method would have been served, else 404. Middleware is no route. */

@@ -8,6 +8,7 @@ interface Entry {
 export const errors = {
   INVALID_REQUEST: { status: 400, title: "Bad request" },
   INVALID_JSON: { status: 400, title: "Bad request" },
+  NOT_RETRYABLE: { status: 400, title: "Bad request" },
   UNAUTHORIZED: { status: 401, title: "Unauthorized" },
   FORBIDDEN: { status: 403, title: "Forbidden" },
   NOT_FOUND: { status: 404, title: "Not found" },
@@ -15,9 +16,15 @@ export const errors = {
   JOB_NOT_FOUND: { status: 404, title: "Not found" },
   MODEL_NOT_FOUND: { status: 404, title: "Not found" },
   METHOD_NOT_ALLOWED: { status: 405, title: "Method not allowed" },
+  JOB_NOT_HELD: { status: 409, title: "Conflict" },
+  GONE: { status: 410, title: "Gone" },
   PAYLOAD_TOO_LARGE: { status: 413, title: "Payload too large" },
+  RATE_LIMITED: { status: 429, title: "Too many requests" },
+  QUEUE_FULL: { status: 429, title: "Too many requests" },
   INTERNAL: { status: 500, title: "Internal server error" },
   MISCONFIGURED: { status: 500, title: "Internal server error" },
+  MODEL_FAILED: { status: 502, title: "Bad gateway" },
+  UNAVAILABLE: { status: 503, title: "Service unavailable" },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof errors;

@@ -1,4 +1,5 @@
-// The Worker's entry. No logic.
+// The Worker's entry: the app and the Durable Object classes. No logic.
 import { app } from "./app.ts";
 
+export { EndpointQueue } from "./platform/queue/endpoint-queue.ts";
 export default app;

@@ -1,0 +1,27 @@
+// The platform's routes: the job interface, the worker protocol, and the files of sample models.
+import { Hono } from "hono";
+import type { Operation } from "../contract/operation.ts";
+import type { AppEnv } from "../wire/exchange.ts";
+import { authenticate } from "./auth.ts";
+import { type EndpointEnv, endpoint } from "./endpoints.ts";
+import { jobOperations, jobs } from "./jobs.ts";
+import { media, mediaOperations } from "./media.ts";
+import { openai, openaiOperations } from "./openai.ts";
+import { workerOperations, workerProtocol } from "./workers/protocol.ts";
+
+const v2 = new Hono<EndpointEnv>();
+v2.use("/:endpoint/*", authenticate, endpoint);
+v2.route("/:endpoint", jobs);
+v2.route("/:endpoint", workerProtocol);
+v2.route("/:endpoint", openai);
+
+export const platform = new Hono<AppEnv>();
+platform.route("/", media);
+platform.route("/v2", v2);
+
+export const platformOperations: readonly Operation[] = [
+  ...jobOperations,
+  ...openaiOperations,
+  ...workerOperations,
+  ...mediaOperations,
+];

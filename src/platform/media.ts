@@ -1,0 +1,63 @@
+// Files that samples make: kept in R2, served until their time is over.
+import { Hono } from "hono";
+import { limits } from "../contract/limits.ts";
+import type { Operation } from "../contract/operation.ts";
+import { Problem } from "../errors.ts";
+import type { AppEnv } from "../wire/exchange.ts";
+
+export interface MediaFile {
+  readonly bytes: Uint8Array;
+  readonly contentType: string;
+  readonly extension: string;
+}
+
+const filePattern = /^([a-z0-9]{1,12})-[0-9a-f]{32}\.[a-z0-9]{2,4}$/;
+
+/** The moment of expiry is part of the name, so that an expired file is known as such without asking for it. */
+function newFileName(extension: string, expiresAt: number): string {
+  return `${expiresAt.toString(36)}-${crypto.randomUUID().replaceAll("-", "")}.${extension}`;
+}
+
+function expiryOf(file: string): number | undefined {
+  const [, moment] = filePattern.exec(file) ?? [];
+  return moment === undefined ? undefined : Number.parseInt(moment, 36);
+}
+
+/** Where the file can be fetched from. */
+export async function putMedia(bucket: R2Bucket, origin: string, file: MediaFile, now: number): Promise<string> {
+  const name = newFileName(file.extension, now + limits.mediaLifetimeMs);
+  await bucket.put(name, file.bytes, { httpMetadata: { contentType: file.contentType } });
+  return `${origin}/platform/media/${name}`;
+}
+
+export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
+  const name = c.req.param("file");
+  const expiresAt = expiryOf(name);
+  if (expiresAt === undefined) throw new Problem("NOT_FOUND", "There is no such file.");
+  const leftMs = expiresAt - Date.now();
+  if (leftMs <= 0) {
+    c.executionCtx.waitUntil(c.env.MEDIA.delete(name));
+    throw new Problem("GONE", `This file expired at ${new Date(expiresAt).toISOString()}.`);
+  }
+  const file = await c.env.MEDIA.get(name);
+  if (!file) throw new Problem("NOT_FOUND", "There is no such file.");
+  const headers = {
+    "Content-Type": file.httpMetadata?.contentType ?? "application/octet-stream",
+    "Content-Length": String(file.size),
+    "Cache-Control": `public, max-age=${Math.floor(leftMs / 1000)}, immutable`,
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    ETag: file.httpEtag,
+  };
+  return new Response(file.body, { headers });
+});
+
+export const mediaOperations: readonly Operation[] = [
+  {
+    method: "get",
+    path: "/platform/media/{file}",
+    summary: "A file that a sample model made",
+    access: "public",
+    contentType: "application/octet-stream",
+    errors: ["NOT_FOUND", "GONE"],
+  },
+];

@@ -1,0 +1,85 @@
+// What a job has streamed and nobody has read yet. A chunk that was handed out is gone.
+import { limits } from "../../contract/limits.ts";
+
+/** As many bytes as one answer hands out; the next call gets the rest. */
+const drainBytes = 4 * 1024 * 1024;
+const encoder = new TextEncoder();
+
+export class Chunks {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  add(job: number, output: unknown): void {
+    for (const item of split(output)) {
+      this.#sql.exec(
+        "INSERT INTO chunks (job, part, bytes) SELECT ?, COALESCE(MAX(part), 0) + 1, ? FROM chunks WHERE job = ?",
+        ...[job, item, job],
+      );
+    }
+  }
+
+  /** Each is a stream item as JSON. */
+  drain(job: number): string[] {
+    const items: string[] = [];
+    let size = 0;
+    let last: number | undefined;
+    const query = "SELECT part, bytes FROM chunks WHERE job = ? ORDER BY part";
+    for (const row of this.#sql.exec<{ part: number; bytes: ArrayBuffer }>(query, job)) {
+      if (items.length > 0 && size + row.bytes.byteLength > drainBytes) break;
+      items.push(new TextDecoder().decode(row.bytes));
+      size += row.bytes.byteLength;
+      last = row.part;
+    }
+    if (last !== undefined) this.#sql.exec("DELETE FROM chunks WHERE job = ? AND part <= ?", job, last);
+    return items;
+  }
+
+  isEmpty(job: number): boolean {
+    return this.#sql.exec("SELECT 1 FROM chunks WHERE job = ? LIMIT 1", job).toArray().length === 0;
+  }
+
+  remove(job: number): void {
+    this.#sql.exec("DELETE FROM chunks WHERE job = ?", job);
+  }
+}
+
+/** One item where it fits a chunk. A larger text, or a larger value's JSON, becomes several texts. */
+export function split(output: unknown): Uint8Array[] {
+  const whole = encodeItem(output);
+  if (whole.byteLength <= limits.streamChunkBytes) return [whole];
+  return pieces(typeof output === "string" ? output : JSON.stringify(output)).map(encodeItem);
+}
+
+function encodeItem(output: unknown): Uint8Array {
+  if (!isMetered(output)) return encoder.encode(JSON.stringify({ output }));
+  const { metrics, ...measured } = output;
+  return encoder.encode(JSON.stringify({ output: measured, metrics }));
+}
+
+/** A worker that measures itself puts `metrics` into what it yields; they stand beside the output. */
+function isMetered(output: unknown): output is { metrics: object } {
+  return typeof output === "object" && output !== null && "metrics" in output && typeof output.metrics === "object";
+}
+
+/** An escaped character is six bytes at most, so a piece stays under the limit whatever it holds. */
+const pieceLength = Math.floor((limits.streamChunkBytes - 32) / 6);
+
+function pieces(text: string): string[] {
+  const found: string[] = [];
+  for (let from = 0; from < text.length; ) {
+    const to = endOfPiece(text, from);
+    found.push(text.slice(from, to));
+    from = to;
+  }
+  return found;
+}
+
+/** Never between the two halves of a character. */
+function endOfPiece(text: string, from: number): number {
+  const to = Math.min(from + pieceLength, text.length);
+  const code = text.charCodeAt(to - 1);
+  return to < text.length && code >= 0xd800 && code <= 0xdbff ? to - 1 : to;
+}

@@ -1,0 +1,18 @@
+// What steers an endpoint's queue: how many workers, for how long a job may run, how much the limits lift.
+import * as z from "zod";
+import { limits } from "../../contract/limits.ts";
+
+export const endpointSettingsSchema = z.object({
+  workersMin: z.int().min(0).max(1000).default(1),
+  workersMax: z.int().min(0).max(1000).default(100),
+  idleTimeoutSeconds: z.int().min(1).max(3600).default(5),
+  executionTimeoutMs: z
+    .int()
+    .min(limits.executionTimeoutMs.min)
+    .max(limits.executionTimeoutMs.max)
+    .default(limits.executionTimeoutMs.default),
+  requestsPerWorker: z.int().min(0).max(100_000).default(1),
+});
+export type EndpointSettings = z.output<typeof endpointSettingsSchema>;
+
+export const defaultEndpointSettings: EndpointSettings = endpointSettingsSchema.parse({});

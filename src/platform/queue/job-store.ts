@@ -1,0 +1,246 @@
+// The jobs of one endpoint in SQL: every move keeps the totals, the timers and the outbox in step, in one transaction.
+import { isFinal } from "../../contract/states.ts";
+import { Chunks } from "./chunks.ts";
+import { describeJob, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
+import { Outbox } from "./outbox.ts";
+import { Payloads } from "./payloads.ts";
+
+/** Sums that are kept, so that nothing ever counts rows. */
+export interface Totals extends Record<string, SqlStorageValue> {
+  position: number;
+  payload: number;
+  jobs: number;
+  bytes: number;
+  waiting: number;
+  waitingLow: number;
+  running: number;
+  completed: number;
+  failed: number;
+  retried: number;
+}
+
+export interface NewJob {
+  readonly id: string;
+  readonly lowPriority: boolean;
+  readonly ttlMs: number;
+  readonly executionTimeoutMs: number | null;
+  readonly retentionMs: number;
+  readonly webhook: string | null;
+  readonly origin: string;
+  readonly input: { readonly key: number; readonly size: number; readonly from: number; readonly to: number };
+}
+
+export type Change = Partial<Pick<JobRow, "worker" | "error" | "output" | "takenAt" | "ttlMs">>;
+export type Moved = { job: JobRow; deleted: boolean };
+
+const counted = ["completed", "failed", "retried"] as const;
+
+export class JobStore {
+  readonly payloads: Payloads;
+  readonly outbox: Outbox;
+  readonly chunks: Chunks;
+  readonly #storage: DurableObjectStorage;
+  readonly #sql: SqlStorage;
+  /** The endpoint's own setting, for jobs that bring none. */
+  executionTimeoutMs: number;
+  #totals: Totals;
+
+  constructor(storage: DurableObjectStorage, executionTimeoutMs: number) {
+    this.#storage = storage;
+    this.#sql = storage.sql;
+    this.executionTimeoutMs = executionTimeoutMs;
+    this.payloads = new Payloads(storage.sql);
+    this.outbox = new Outbox(storage.sql);
+    this.chunks = new Chunks(storage.sql);
+    this.#totals = this.#readTotals();
+  }
+
+  get totals(): Readonly<Totals> {
+    return this.#totals;
+  }
+
+  /** All or nothing: what memory knows of the totals goes back as well. */
+  transaction<T>(work: () => T): T {
+    const before = { ...this.#totals };
+    try {
+      return this.#storage.transactionSync(work);
+    } catch (error) {
+      this.#totals = before;
+      throw error;
+    }
+  }
+
+  newPayloadKey(): number {
+    this.#add({ payload: 1 });
+    return this.#totals.payload;
+  }
+
+  add(job: NewJob, now: number): JobRow {
+    this.#add({ position: 1, jobs: 1, waiting: 1, waitingLow: job.lowPriority ? 1 : 0, bytes: job.input.size });
+    this.#sql.exec(
+      `INSERT INTO jobs (id, status, position, lowPriority, submittedAt, queuedAt, ttlMs, executionTimeoutMs,
+         retentionMs, webhook, origin, input, inputFrom, inputTo, dueAt)
+       VALUES (?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[job.id, this.#totals.position, job.lowPriority ? 1 : 0, now, now, job.ttlMs, job.executionTimeoutMs],
+      ...[job.retentionMs, job.webhook, job.origin, job.input.key, job.input.from, job.input.to, now + job.ttlMs],
+    );
+    return this.#byKey(this.#sql.exec<{ key: number }>("SELECT last_insert_rowid() AS key").one().key);
+  }
+
+  find(id: string): JobRow | undefined {
+    return this.#sql.exec<JobRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0];
+  }
+
+  #byKey(key: number): JobRow {
+    return this.#sql.exec<JobRow>("SELECT * FROM jobs WHERE key = ?", key).one();
+  }
+
+  firstWaiting(count: number): JobRow[] {
+    const query = "SELECT * FROM jobs WHERE status = 'IN_QUEUE' ORDER BY position LIMIT ?";
+    return this.#sql.exec<JobRow>(query, count).toArray();
+  }
+
+  heldBy(worker: string): JobRow[] {
+    const query = "SELECT * FROM jobs WHERE status = 'IN_PROGRESS' AND worker = ? ORDER BY key";
+    return this.#sql.exec<JobRow>(query, worker).toArray();
+  }
+
+  busyWorkers(): string[] {
+    const query = "SELECT DISTINCT worker FROM jobs WHERE status = 'IN_PROGRESS'";
+    return this.#sql
+      .exec<{ worker: string }>(query)
+      .toArray()
+      .map(({ worker }) => worker);
+  }
+
+  due(now: number, count: number): JobRow[] {
+    return this.#sql.exec<JobRow>("SELECT * FROM jobs WHERE dueAt <= ? ORDER BY dueAt LIMIT ?", now, count).toArray();
+  }
+
+  nextDue(): number | undefined {
+    const jobs = this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM jobs").one().at;
+    const times = [jobs ?? undefined, this.outbox.nextDue(), this.payloads.nextUploadDue()];
+    const known = times.filter((time) => time !== undefined);
+    return known.length > 0 ? Math.min(...known) : undefined;
+  }
+
+  /** Newest first. */
+  page(offset: number, count: number): JobRow[] {
+    return this.#sql.exec<JobRow>("SELECT * FROM jobs ORDER BY key DESC LIMIT ? OFFSET ?", count, offset).toArray();
+  }
+
+  /** The one way that a job changes its state. Undefined where the table has no such move. */
+  move(job: JobRow, event: JobEvent, now: number, change: Change = {}): Moved | undefined {
+    const status = moves[job.status][event];
+    if (status === undefined) return undefined;
+    this.#count(job, -1);
+    if (status === "deleted") {
+      this.#delete(job);
+      return { job, deleted: true };
+    }
+    const next: JobRow = { ...job, ...effects(event, now), ...change, status };
+    if (event === "retried") {
+      this.#add({ position: 1 });
+      next.position = this.#totals.position;
+      this.#dropOutput(job);
+    }
+    if (event === "lost") next.retries += 1;
+    if (event === "lost" || event === "returned" || event === "retried") this.chunks.remove(job.key);
+    next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
+    this.#write(next);
+    this.#count(next, 1);
+    this.#add(counts(event));
+    if (isFinal(status) && next.webhook !== null) {
+      this.outbox.add({ ...next, webhook: next.webhook }, JSON.stringify(describeJob(next, now)), now);
+    }
+    return { job: next, deleted: false };
+  }
+
+  /** A change that is no move: a ttl set anew, a report of progress. */
+  update(job: JobRow, change: Change): JobRow {
+    const next = { ...job, ...change };
+    next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
+    this.#write(next);
+    return next;
+  }
+
+  /** Replaces the job's output, or its report of progress, by what lies under the key. */
+  replaceOutput(job: JobRow, key: number | null, size: number): JobRow {
+    this.#dropOutput(job);
+    if (key !== null) this.#add({ bytes: size });
+    return this.update(job, { output: key });
+  }
+
+  /** Removes a job's payload once neither the job nor a notice needs it. */
+  release(job: number, payload: number | null): void {
+    if (payload === null || this.outbox.needs(job, payload) || this.#holds(job, payload)) return;
+    this.#add({ bytes: -this.payloads.remove(payload) });
+  }
+
+  #holds(job: number, payload: number): boolean {
+    const query = "SELECT 1 FROM jobs WHERE key = ? AND (input = ? OR output = ?)";
+    return this.#sql.exec(query, job, payload, payload).toArray().length > 0;
+  }
+
+  #dropOutput(job: JobRow): void {
+    if (job.output === null) return;
+    this.#sql.exec("UPDATE jobs SET output = NULL WHERE key = ?", job.key);
+    this.release(job.key, job.output);
+  }
+
+  #delete(job: JobRow): void {
+    this.#sql.exec("DELETE FROM jobs WHERE key = ?", job.key);
+    this.chunks.remove(job.key);
+    this.release(job.key, job.input);
+    this.release(job.key, job.output);
+    this.#add({ jobs: -1 });
+  }
+
+  #write(job: JobRow): void {
+    this.#sql.exec(
+      `UPDATE jobs SET status = ?, position = ?, queuedAt = ?, takenAt = ?, finishedAt = ?, ttlMs = ?, worker = ?,
+         retries = ?, error = ?, output = ?, dueAt = ? WHERE key = ?`,
+      ...[job.status, job.position, job.queuedAt, job.takenAt, job.finishedAt, job.ttlMs, job.worker],
+      ...[job.retries, job.error, job.output, job.dueAt, job.key],
+    );
+  }
+
+  #count(job: JobRow, by: 1 | -1): void {
+    if (job.status === "IN_QUEUE") this.#add({ waiting: by, waitingLow: job.lowPriority ? by : 0 });
+    if (job.status === "IN_PROGRESS") this.#add({ running: by });
+  }
+
+  #add(changes: Partial<Totals>): void {
+    const names = Object.keys(changes).filter((name) => changes[name] !== 0);
+    if (names.length === 0) return;
+    for (const name of names) this.#totals[name] = Number(this.#totals[name]) + Number(changes[name]);
+    const values = names.map((name) => this.#totals[name] as SqlStorageValue);
+    this.#sql.exec(`UPDATE totals SET ${names.map((name) => `${name} = ?`).join(", ")}`, ...values);
+  }
+
+  #readTotals(): Totals {
+    return this.#sql.exec<Totals>("SELECT * FROM totals").one();
+  }
+}
+
+/** What an event does to a job's times, whatever else changes. */
+function effects(event: JobEvent, now: number): Partial<JobRow> {
+  switch (event) {
+    case "taken":
+      return { takenAt: now };
+    case "returned":
+    case "lost":
+      return { takenAt: null, worker: null };
+    case "retried":
+      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, output: null, retries: 0 };
+    default:
+      return { finishedAt: now };
+  }
+}
+
+function counts(event: JobEvent): Partial<Record<(typeof counted)[number], number>> {
+  if (event === "completed") return { completed: 1 };
+  if (event === "failed" || event === "overran" || event === "abandoned") return { failed: 1 };
+  if (event === "retried" || event === "lost") return { retried: 1 };
+  return {};
+}

@@ -1,0 +1,114 @@
+// A job's life: its states as a table, when it is due for attention, and how it looks from outside.
+import { limits } from "../../contract/limits.ts";
+import { isFinal, type JobState } from "../../contract/states.ts";
+
+export type JobEvent =
+  | "taken"
+  /** The worker that took it left before the job reached it. */
+  | "returned"
+  | "completed"
+  | "failed"
+  | "overran"
+  /** Its worker was not heard of, for the first time. */
+  | "lost"
+  /** … for the second time. */
+  | "abandoned"
+  | "cancelled"
+  | "retried"
+  | "purged"
+  /** Its ttl has passed. */
+  | "expired"
+  /** Its result was kept long enough. */
+  | "forgotten";
+
+/** A missing entry is a refused move. */
+export const moves: Record<JobState, Partial<Record<JobEvent, JobState | "deleted">>> = {
+  IN_QUEUE: { taken: "IN_PROGRESS", cancelled: "CANCELLED", purged: "deleted", expired: "deleted" },
+  IN_PROGRESS: {
+    completed: "COMPLETED",
+    failed: "FAILED",
+    overran: "TIMED_OUT",
+    cancelled: "CANCELLED",
+    returned: "IN_QUEUE",
+    lost: "IN_QUEUE",
+    abandoned: "FAILED",
+    expired: "deleted",
+  },
+  COMPLETED: { expired: "deleted", forgotten: "deleted" },
+  FAILED: { retried: "IN_QUEUE", expired: "deleted", forgotten: "deleted" },
+  TIMED_OUT: { retried: "IN_QUEUE", expired: "deleted", forgotten: "deleted" },
+  CANCELLED: { expired: "deleted", forgotten: "deleted" },
+};
+
+/** Times are in milliseconds; `input` and `output` name payloads. */
+export interface JobRow extends Record<string, SqlStorageValue> {
+  key: number;
+  id: string;
+  status: JobState;
+  position: number;
+  lowPriority: number;
+  submittedAt: number;
+  queuedAt: number;
+  takenAt: number | null;
+  finishedAt: number | null;
+  ttlMs: number;
+  executionTimeoutMs: number | null;
+  retentionMs: number;
+  webhook: string | null;
+  /** Where the platform was called: media links are made with it, and notices to it stay inside the Worker. */
+  origin: string;
+  worker: string | null;
+  retries: number;
+  error: string | null;
+  input: number;
+  inputFrom: number;
+  inputTo: number;
+  output: number | null;
+  dueAt: number;
+}
+
+export const overranError = "executionTimeout exceeded";
+export const abandonedError = "job timed out after 1 retries";
+
+/** Which of its timers rings first, and what it then means. The ttl wins a tie: it deletes whatever else would happen. */
+export function nextTimer(job: JobRow, executionTimeoutMs: number): { at: number; event: JobEvent } {
+  const expiry = { at: job.submittedAt + job.ttlMs, event: "expired" as const };
+  const other = otherTimer(job, executionTimeoutMs);
+  return other && other.at < expiry.at ? other : expiry;
+}
+
+function otherTimer(job: JobRow, executionTimeoutMs: number): { at: number; event: JobEvent } | undefined {
+  if (job.status === "IN_PROGRESS" && job.takenAt !== null) {
+    return { at: job.takenAt + (job.executionTimeoutMs ?? executionTimeoutMs), event: "overran" };
+  }
+  if (isFinal(job.status) && job.finishedAt !== null) {
+    return { at: job.finishedAt + job.retentionMs, event: "forgotten" };
+  }
+  return undefined;
+}
+
+/** After `/runsync` a result is kept as long as its caller was ready to wait, within the contract's bounds. */
+export function retentionMs(sync: boolean, waitMs: number): number {
+  if (!sync) return limits.runRetentionMs;
+  const { min, max } = limits.runsyncRetentionMs;
+  return Math.min(Math.max(waitMs, min), max);
+}
+
+export function newJobId(sync: boolean): string {
+  return `${sync ? "sync-" : ""}${crypto.randomUUID()}-s1`;
+}
+
+/** All that a status answer says but for the output. Times of a job that waits or runs are counted up to now. */
+export function describeJob(job: JobRow, now: number) {
+  const delayTime = Math.max(0, (job.takenAt ?? job.finishedAt ?? now) - job.queuedAt);
+  const executionTime = job.takenAt === null ? 0 : Math.max(0, (job.finishedAt ?? now) - job.takenAt);
+  return {
+    id: job.id,
+    status: job.status,
+    delayTime,
+    ...(job.status !== "IN_QUEUE" && { executionTime }),
+    ...(job.worker !== null && job.status !== "IN_QUEUE" && { workerId: job.worker }),
+    ...(job.retries > 0 && { retries: job.retries }),
+    ...(job.error !== null && { error: job.error }),
+  };
+}

@@ -1,0 +1,110 @@
+// Payloads in rows of 1 MiB: a row of a Durable Object holds 2 MB at most.
+
+export const rowBytes = 1024 * 1024;
+/** An upload whose job never came is removed after this. */
+const uploadLifetimeMs = 15 * 60 * 1000;
+
+/** A slice of a stored payload. */
+export interface PayloadRange {
+  readonly key: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+export class Payloads {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  /** Stores what fits in memory; the caller runs it inside its transaction. */
+  put(key: number, bytes: Uint8Array): void {
+    for (let part = 0; part * rowBytes < bytes.byteLength; part++) {
+      this.#putRow(key, part, bytes.subarray(part * rowBytes, (part + 1) * rowBytes));
+    }
+  }
+
+  #putRow(key: number, part: number, bytes: Uint8Array): void {
+    this.#sql.exec("INSERT INTO payloads (key, part, bytes) VALUES (?, ?, ?)", key, part, bytes);
+  }
+
+  /** Stores a stream row by row. Until `adopt` it is an upload, which is removed when its time is over. */
+  async upload(key: number, stream: ReadableStream<Uint8Array>, now: number): Promise<number> {
+    this.#sql.exec("INSERT INTO uploads (key, dueAt) VALUES (?, ?)", key, now + uploadLifetimeMs);
+    const reader = stream.getReader({ mode: "byob" });
+    let buffer: ArrayBufferLike = new ArrayBuffer(rowBytes);
+    let size = 0;
+    for (let part = 0; ; part++) {
+      const { value }: { value?: Uint8Array | undefined } = await reader.readAtLeast(rowBytes, new Uint8Array(buffer));
+      if (value === undefined || value.byteLength === 0) break;
+      this.#putRow(key, part, value);
+      size += value.byteLength;
+      buffer = value.buffer;
+      if (value.byteLength < rowBytes) break;
+    }
+    return size;
+  }
+
+  /** False where the upload is gone: its time was over before the job came. */
+  adopt(key: number): boolean {
+    return this.#sql.exec("DELETE FROM uploads WHERE key = ?", key).rowsWritten > 0;
+  }
+
+  overdueUploads(now: number): number[] {
+    const rows = this.#sql.exec<{ key: number }>("SELECT key FROM uploads WHERE dueAt <= ? LIMIT 100", now);
+    return rows.toArray().map(({ key }) => key);
+  }
+
+  nextUploadDue(): number | undefined {
+    return this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM uploads").one().at ?? undefined;
+  }
+
+  size(key: number): number {
+    const query = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) AS size FROM payloads WHERE key = ?";
+    return this.#sql.exec<{ size: number }>(query, key).one().size;
+  }
+
+  /** How many bytes went. */
+  remove(key: number): number {
+    const size = this.size(key);
+    this.#sql.exec("DELETE FROM payloads WHERE key = ?", key);
+    this.#sql.exec("DELETE FROM uploads WHERE key = ?", key);
+    return size;
+  }
+
+  /** The bytes in pieces of a row at most, read as they are asked for. */
+  *read({ key, from, to }: PayloadRange): Generator<Uint8Array> {
+    for (let part = Math.floor(from / rowBytes); part * rowBytes < to; part++) {
+      const query = "SELECT bytes FROM payloads WHERE key = ? AND part = ?";
+      const row = this.#sql.exec<{ bytes: ArrayBuffer }>(query, key, part).toArray()[0];
+      if (!row) return;
+      const start = Math.max(0, from - part * rowBytes);
+      yield new Uint8Array(row.bytes).subarray(start, to - part * rowBytes);
+    }
+  }
+}
+
+/** Pieces as one body: as bytes where they are few, else as a stream that holds one piece at a time. */
+export function bodyOf(pieces: Iterable<Uint8Array>, size: number): Uint8Array | ReadableStream<Uint8Array> {
+  if (size <= rowBytes) return concat(pieces, size);
+  const iterator = pieces[Symbol.iterator]();
+  return new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      const { value, done } = iterator.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+  });
+}
+
+export function concat(pieces: Iterable<Uint8Array>, size: number): Uint8Array {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.byteLength;
+  }
+  return whole;
+}

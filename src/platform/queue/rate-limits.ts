@@ -1,0 +1,85 @@
+// The contract's rates for one endpoint: requests in a sliding window, and requests at once. Kept in memory, since a
+// restart that forgets ten seconds harms nobody.
+import { effectiveRate, type RatedOperation, rates, rateWindowMs } from "../../contract/rates.ts";
+
+const slots = 100;
+const slotMs = rateWindowMs / slots;
+
+export type RateVerdict = { allowed: true } | { allowed: false; retryAfterSeconds: number; detail: string };
+
+class SlidingWindow {
+  readonly #counts = new Uint32Array(slots);
+  #newest = 0;
+  #sum = 0;
+
+  advance(now: number): void {
+    const slot = Math.floor(now / slotMs);
+    const steps = Math.min(slot - this.#newest, slots);
+    for (let step = 1; step <= steps; step++) {
+      const index = (slot - steps + step) % slots;
+      this.#sum -= this.#counts[index] ?? 0;
+      this.#counts[index] = 0;
+    }
+    if (slot > this.#newest) this.#newest = slot;
+  }
+
+  get sum(): number {
+    return this.#sum;
+  }
+
+  add(): void {
+    const index = this.#newest % slots;
+    this.#counts[index] = (this.#counts[index] ?? 0) + 1;
+    this.#sum += 1;
+  }
+
+  /** When enough of the oldest requests have left the window for one more. */
+  freeAfterMs(limit: number, now: number): number {
+    let left = this.#sum;
+    for (let step = 1; step <= slots; step++) {
+      left -= this.#counts[(this.#newest + step) % slots] ?? 0;
+      if (left < limit) return (this.#newest + step) * slotMs - now;
+    }
+    return rateWindowMs;
+  }
+}
+
+export class RateLimits {
+  readonly #windows = new Map<RatedOperation, SlidingWindow>();
+  readonly #atOnce = new Map<RatedOperation, number>();
+
+  /** Counts the request when it is allowed; `leave` must follow when it is over. */
+  enter(operation: RatedOperation, runningWorkers: number, requestsPerWorker: number, now: number): RateVerdict {
+    const rate = effectiveRate(rates[operation], runningWorkers, requestsPerWorker);
+    const window = this.#window(operation);
+    const atOnce = this.#atOnce.get(operation) ?? 0;
+    window.advance(now);
+    if (window.sum >= rate.requests) {
+      const retryAfterSeconds = Math.max(1, Math.ceil(window.freeAfterMs(rate.requests, now) / 1000));
+      return { allowed: false, retryAfterSeconds, detail: `more than ${rate.requests} requests in 10 seconds` };
+    }
+    if (atOnce >= rate.concurrent) {
+      return { allowed: false, retryAfterSeconds: 1, detail: `more than ${rate.concurrent} requests at once` };
+    }
+    window.add();
+    this.#atOnce.set(operation, atOnce + 1);
+    return { allowed: true };
+  }
+
+  /** A request that was counted already and now waits. */
+  hold(operation: RatedOperation): void {
+    this.#atOnce.set(operation, (this.#atOnce.get(operation) ?? 0) + 1);
+  }
+
+  leave(operation: RatedOperation): void {
+    this.#atOnce.set(operation, Math.max(0, (this.#atOnce.get(operation) ?? 0) - 1));
+  }
+
+  #window(operation: RatedOperation): SlidingWindow {
+    const known = this.#windows.get(operation);
+    if (known) return known;
+    const window = new SlidingWindow();
+    this.#windows.set(operation, window);
+    return window;
+  }
+}
