@@ -180,6 +180,7 @@ describe("the cost", () => {
     ["absent", { image_url: cat }, undefined],
     ["null", { cost: null }, undefined],
     ["negative", { cost: -0.01 }, undefined],
+    ["negative by less than counts", { cost: -1e-9 }, undefined],
     ["a string", { cost: "0.01" }, undefined],
     ["not a number", { cost: Number.NaN }, undefined],
     ["endless", { cost: Number.POSITIVE_INFINITY }, undefined],
