@@ -47,6 +47,11 @@ export type AdmitAnswer =
 /** How a job ended, from whoever saw it first. */
 export interface Ending {
   readonly admission: string;
+  /**
+   * The upstream's id. A retry admits anew under the same id, and its owner may follow it by the handle of the first
+   * admission: what settles is the newest open admission of this owner's with this ref, else the one named above.
+   */
+  readonly ref: string | null;
   readonly status: JobState;
   /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
   readonly costMicroUsd: number | null;
@@ -85,6 +90,8 @@ export interface Metering {
   settle(ending: Ending): Settled;
   /** The final answer as the owner sees it, for the client's webhook. */
   notify(admission: string, body: string): void;
+  /** A retry reserves what the job's earlier admission reserved. */
+  job(admission: string): MeteredJob | undefined;
   /** The owner's jobs that are not at their end, oldest first. */
   openJobs(owner: string, model: string, count: number): MeteredJob[];
   /** The owner's jobs, newest first. */
