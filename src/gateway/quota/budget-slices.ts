@@ -6,6 +6,8 @@ import type { AdmitAnswer } from "./metering.ts";
 import { dayOf } from "./periods.ts";
 
 const retryReportMs = 10_000;
+/** Each question admits one that waits at least. */
+const maxRounds = 1000;
 /** What was refused is refused so long without asking again. */
 const refusedMs = 2000;
 
@@ -34,7 +36,7 @@ export class BudgetSlices {
   async admit(needed: number, clock: () => number, again: () => AdmitAnswer | undefined): Promise<AdmitAnswer> {
     this.#waiting += needed;
     try {
-      for (;;) {
+      for (let round = 0; round < maxRounds; round++) {
         const refused = this.#remembered(needed, clock());
         if (refused) return describeRefusal(refused);
         const own = this.#underWay === undefined;
@@ -47,6 +49,7 @@ export class BudgetSlices {
         if (answer) return answer;
         if (own && !lease.granted) return describeRefusal(lease);
       }
+      return unreachable;
     } finally {
       this.#waiting -= needed;
     }
@@ -61,13 +64,17 @@ export class BudgetSlices {
     this.#meter.transaction(() => this.#meter.leases.postpone(day, clock() + retryReportMs));
     try {
       const answer = await this.#budget.lease(request);
-      if (answer.granted) this.#meter.transaction(() => this.#meter.leases.grant(day, answer));
+      if (answer.granted) this.#hold(day, answer.allowanceMicroUsd, clock() + answer.leaseMs);
       else this.#refused = { needed: neededMicroUsd, day, until: clock() + refusedMs, answer };
       return answer;
     } catch {
       console.error(JSON.stringify({ binding: "BUDGET", problem: "cannot be reached" }));
       return undefined;
     }
+  }
+
+  #hold(day: number, allowance: number | null, until: number): void {
+    this.#meter.transaction(() => this.#meter.leases.grant(day, allowance, until));
   }
 
   #remembered(needed: number, now: number): Refusal["answer"] | undefined {

@@ -31,7 +31,7 @@ export interface LeaseRequest {
 }
 
 export type LeaseAnswer =
-  | { readonly granted: true; readonly allowanceMicroUsd: number | null; readonly until: number }
+  | { readonly granted: true; readonly allowanceMicroUsd: number | null; readonly leaseMs: number }
   | { readonly granted: false; readonly period: Period; readonly retryAfterSeconds: number };
 
 export interface BudgetState {
@@ -68,12 +68,11 @@ export class Budget extends DurableObject<Env> {
       this.#hold(meter, day, consumed, consumed);
       const left = this.#left(day);
       if (left.microUsd < neededMicroUsd) return this.#refuse(left, neededMicroUsd, now);
-      const until = now + leaseMs;
-      if (left.microUsd === Number.POSITIVE_INFINITY) return { granted: true, allowanceMicroUsd: null, until };
+      if (left.microUsd === Number.POSITIVE_INFINITY) return { granted: true, allowanceMicroUsd: null, leaseMs };
       const slice = Math.min(neededMicroUsd * requestsASlice, Math.floor(left.microUsd / partASlice));
       const granted = Math.min(left.microUsd, Math.max(neededMicroUsd, wantedMicroUsd, slice));
       this.#hold(meter, day, consumed + granted, consumed);
-      return { granted: true, allowanceMicroUsd: consumed + granted, until };
+      return { granted: true, allowanceMicroUsd: consumed + granted, leaseMs };
     });
   }
 

@@ -8,11 +8,6 @@ interface Row extends Record<string, SqlStorageValue> {
   until: number;
 }
 
-export interface Granted {
-  readonly allowanceMicroUsd: number | null;
-  readonly until: number;
-}
-
 /** What changes after the report waits so long for the next. */
 const reportAfterMs = 60_000;
 /** A day's report may be corrected as long as a job of it may be. */
@@ -33,8 +28,8 @@ export class Leases {
     return row.allowance === null || consumed + needed <= row.allowance;
   }
 
-  grant(day: number, { allowanceMicroUsd, until }: Granted): void {
-    this.#write({ day, allowance: allowanceMicroUsd, until });
+  grant(day: number, allowance: number | null, until: number): void {
+    this.#write({ day, allowance, until });
   }
 
   /** The day's money changed after its last report. */
