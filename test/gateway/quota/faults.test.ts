@@ -1,0 +1,34 @@
+// Whatever goes wrong, in whatever order: a model beside the meter says what the balance must be.
+import { runInDurableObject } from "cloudflare:test";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, it, vi } from "vitest";
+import { stubOf } from "./admissions.ts";
+import { commands, Ledger } from "./ledger-model.ts";
+
+const runs = 1200;
+
+beforeAll(() => {
+  vi.spyOn(console, "warn").mockReturnValue();
+  vi.spyOn(console, "error").mockReturnValue();
+});
+afterAll(() => void vi.restoreAllMocks());
+
+describe("a meter under faults", () => {
+  it(`keeps its balance, its reservations and its count over ${runs} runs`, { timeout: 60_000 }, async () => {
+    await runInDurableObject(stubOf("user:faults"), async (_object, state) => {
+      await fc.assert(
+        fc.asyncProperty(commands, async (list) => {
+          await state.storage.deleteAll();
+          const ledger = new Ledger(state);
+          for (const command of list) {
+            await ledger.run(command);
+            ledger.check();
+          }
+          await ledger.finish();
+        }),
+        { numRuns: runs },
+      );
+      await state.storage.deleteAlarm();
+    });
+  });
+});
