@@ -1,9 +1,10 @@
 // Holds the house together: imports go down, the two wings never meet, and no file is a drawer for leftovers.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const src = new URL("../src/", import.meta.url).pathname;
+const src = fileURLToPath(new URL("../src/", import.meta.url));
 /** Lowest first. The two wings share a floor and have no door between them. */
 const floors = [
   ["config", "errors"],

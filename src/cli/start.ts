@@ -4,8 +4,9 @@ import { ensureDevVars } from "./dev-vars.ts";
 import { root, wrangler } from "./wrangler.ts";
 
 const { values } = parseArgs({ options: { port: { type: "string", default: "8787" } } });
-if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535) {
-  console.error(`--port takes a number from 0 to 65535, not ${values.port}`);
+const port = Number(values.port);
+if (!/^\d{1,5}$/.test(values.port) || port < 1 || port > 65_535) {
+  console.error(`--port takes a number from 1 to 65535, not ${values.port}`);
   process.exit(2);
 }
 

@@ -1,7 +1,8 @@
 // Runs wrangler quietly: no banner, no telemetry, no look-up of a location outside the machine.
 import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 
-export const root = new URL("../../", import.meta.url).pathname;
+export const root = fileURLToPath(new URL("../../", import.meta.url));
 
 const quiet = {
   CLOUDFLARE_CF_FETCH_ENABLED: "false",
