@@ -1,4 +1,5 @@
 // `npm start`: serves the gateway with the embedded platform on this machine, and says where and how to call it.
+import { createServer } from "node:net";
 import { parseArgs } from "node:util";
 import { ensureDevVars } from "./dev-vars.ts";
 import { root, wrangler } from "./wrangler.ts";
@@ -10,11 +11,15 @@ if (!/^\d{1,5}$/.test(values.port) || port < 1 || port > 65_535) {
   process.exit(2);
 }
 
+if (!(await isFree(port))) {
+  console.error(`Port ${port} is taken. Choose another: npm start -- --port ${port === 65_535 ? 8787 : port + 1}`);
+  process.exit(1);
+}
 if (ensureDevVars(`${root}.dev.vars`)) console.log("Wrote .dev.vars with random secrets.");
 
-const address = `http://127.0.0.1:${values.port}`;
+const address = `http://127.0.0.1:${port}`;
 const server = wrangler(
-  ["dev", "--ip", "127.0.0.1", "--port", values.port, "--show-interactive-dev-session=false", "--log-level", "warn"],
+  ["dev", "--ip", "127.0.0.1", "--port", `${port}`, "--show-interactive-dev-session=false", "--log-level", "warn"],
   "inherit",
 );
 server.on("exit", (code) => process.exit(code ?? 1));
@@ -26,6 +31,15 @@ Sluice serves at ${address}
 
   curl ${address}/models
 `);
+
+/** Asked first, since whoever holds the port might answer in our name. */
+function isFree(port: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}
 
 async function untilServing(): Promise<void> {
   for (;;) {

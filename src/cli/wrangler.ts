@@ -15,4 +15,16 @@ export function wrangler(args: string[], stdio: "inherit" | "pipe" = "inherit") 
   return spawn(process.execPath, [bin, ...args], { cwd: root, stdio, env: { ...process.env, ...quiet } });
 }
 
+/** Runs it to its end, and hands over what it printed. */
+export function readWrangler(args: string[]): Promise<{ status: number | null; stdout: string; output: string }> {
+  const child = wrangler(args, "pipe");
+  const printed = { stdout: "", output: "" };
+  child.stdout?.on("data", (data) => {
+    printed.stdout += data;
+    printed.output += data;
+  });
+  child.stderr?.on("data", (data) => (printed.output += data));
+  return new Promise((resolve) => child.on("close", (status) => resolve({ status, ...printed })));
+}
+
 if (import.meta.main) wrangler(process.argv.slice(2)).on("exit", (code) => process.exit(code ?? 1));
