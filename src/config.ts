@@ -107,6 +107,7 @@ const settingsSchema = z.object({
 });
 type Settings = z.output<typeof settingsSchema>;
 export type SettingName = keyof Settings;
+export const settingNames = Object.keys(settingsSchema.shape) as readonly SettingName[];
 
 export interface Fault {
   readonly setting: SettingName;

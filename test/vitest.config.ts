@@ -6,7 +6,7 @@ import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import { testSettings } from "./support/settings.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const onNode = ["test/e2e/**/*.test.ts", "test/floors.test.ts"];
+const onNode = ["test/e2e/**/*.test.ts", "test/floors.test.ts", "test/readme.test.ts"];
 
 // The secrets are named here too, so that wrangler warns of none, nor says where it found them.
 Object.assign(process.env, testSettings);
