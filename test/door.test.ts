@@ -80,6 +80,7 @@ describe("pages of other origins", () => {
     ["https://.example.org", false],
     ["https://a..example.org", false],
     ["http://a.example.org", false],
+    ["http://abc.example.org", false],
     ["https://a.example.org:8443", false],
     ["https://a.example.net:8443", true],
     ["https://a.example.net", false],

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { copyCheckout, end, run } from "./support/checkout.ts";
 
 const start = "src/cli/start.ts";
@@ -46,6 +46,7 @@ describe("npm start", () => {
 
   it("says that the port is taken to whoever starts it twice", async () => {
     const second = run(clone.path, [start, "--port", `${port}`]);
+    onTestFinished(() => end(second));
     expect(await second.ended).toBe(1);
     expect(second.output()).toBe(`Port ${port} is taken. Choose another: npm start -- --port ${port + 1}\n`);
   });
@@ -59,6 +60,7 @@ describe("npm start", () => {
 describe("--port", () => {
   it.each(["0", "65536", "-1", "1e3", "80 80", "http", ""])("refuses %o", async (port) => {
     const refused = run(clone.path, [start, `--port=${port}`]);
+    onTestFinished(() => end(refused));
     expect(await refused.ended).toBe(2);
     expect(refused.output()).toBe(`--port takes a number from 1 to 65535, not ${port}\n`);
   });
