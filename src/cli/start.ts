@@ -24,6 +24,7 @@ const server = wrangler(
 );
 server.on("exit", (code) => process.exit(code ?? 1));
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => server.kill(signal));
+endWithNpm(process.ppid);
 
 await untilServing();
 console.log(`
@@ -31,6 +32,12 @@ Sluice serves at ${address}
 
   curl ${address}/models
 `);
+
+/** A signal to npm ends its shell, which need not pass it on: then nobody would be left to end this. */
+function endWithNpm(parent: number): void {
+  if (process.env["npm_lifecycle_event"] === undefined) return;
+  setInterval(() => process.ppid === parent || server.kill("SIGTERM"), 500).unref();
+}
 
 /** Asked first, since whoever holds the port might answer in our name. */
 function isFree(port: number): Promise<boolean> {

@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
@@ -25,7 +26,7 @@ describe(".dev.vars", () => {
   });
 
   it("names every secret that wrangler.toml requires, so that nothing warns", () => {
-    const { secrets } = readWranglerConfig({ config: new URL("../../wrangler.toml", import.meta.url).pathname });
+    const { secrets } = readWranglerConfig({ config: fileURLToPath(new URL("../../wrangler.toml", import.meta.url)) });
     const required = secrets?.required ?? [];
     expect(required).toContain("SIGNING_SECRET");
     expect(Object.keys(parseEnv(localSettings()))).toEqual(expect.arrayContaining([...required]));

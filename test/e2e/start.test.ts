@@ -57,6 +57,17 @@ describe("npm start", () => {
   });
 });
 
+describe("npm", () => {
+  it("takes the server along when it ends, though its shell passes no signal on", async () => {
+    const port = await freePort();
+    const shell = "require('node:child_process').spawn(process.execPath, process.argv.slice(1), { stdio: 'inherit' })";
+    const npm = run(clone.path, ["-e", shell, start, "--port", `${port}`], { npm_lifecycle_event: "start" });
+    await vi.waitFor(() => expect(npm.output()).toContain("Sluice serves at"), { timeout: 50_000, interval: 50 });
+    await end(npm);
+    await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow();
+  });
+});
+
 describe("--port", () => {
   it.each(["0", "65536", "-1", "1e3", "80 80", "http", ""])("refuses %o", async (port) => {
     const refused = run(clone.path, [start, `--port=${port}`]);
