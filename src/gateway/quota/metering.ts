@@ -73,6 +73,7 @@ export interface Settled {
 /** A job as its owner's list has it. */
 export interface MeteredJob {
   readonly admission: string;
+  readonly owner: string;
   readonly ref: string | null;
   readonly model: string;
   readonly status: JobState;

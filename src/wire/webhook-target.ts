@@ -1,0 +1,3 @@
+export function checkWebhookTarget(_url: string, _hosts: readonly string[]): string | undefined {
+  return undefined;
+}
