@@ -5,7 +5,7 @@ import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import type { ModelInput } from "../../models/model.ts";
 import { parseJson, readWhole } from "../../wire/body.ts";
-import { checkWebhookTarget } from "../../wire/webhook-target.ts";
+import { refuseTarget } from "../../wire/webhook-target.ts";
 import type { Target } from "./target.ts";
 
 export interface Envelope {
@@ -32,8 +32,8 @@ export async function readEnvelope(
   const checked = jobRequestSchema.safeParse(parseJson(bytes));
   if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
   const { webhook, ...others } = checked.data;
-  const refused = webhook === undefined ? undefined : checkWebhookTarget(webhook, webhookHosts);
-  if (refused) throw new Problem("INVALID_REQUEST", `webhook: ${refused}`);
+  const refused = webhook === undefined ? undefined : refuseTarget(webhook, webhookHosts);
+  if (refused) throw new Problem("INVALID_REQUEST", `webhook: the URL ${refused}`);
   const input = checkInput(others.input, target);
   return {
     input,

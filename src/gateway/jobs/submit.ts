@@ -61,12 +61,13 @@ async function admitRequest(
 
 /** Who pays, under which plan, narrowed by which token. */
 export function payerTerms(c: Context<JobEnv>) {
-  const { owner, plan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
+  const { owner, issuedAt, plan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
   const { name, model } = c.get("target");
   const narrowed = tokenId !== undefined && (rules !== undefined || maxCostMicroUsd !== undefined);
   const ceiling = maxCostMicroUsd === undefined ? {} : { maxCostMicroUsd };
   return {
     owner,
+    bearer: { issuedAt, tokenId },
     model: name,
     kind: model?.kind,
     plan: plan ?? c.get("config").defaultPlan,
