@@ -16,7 +16,7 @@ const callSchema = z.looseObject({ stream: z.boolean().optional() });
 const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
 const json = { "Content-Type": "application/json" };
 
-export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/*", async (c) => {
+export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/:route{.+}", async (c) => {
   c.get("exchange").errorShape = "openai";
   const route = c.req.path.slice(c.req.path.indexOf("/openai/") + "/openai".length);
   if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
