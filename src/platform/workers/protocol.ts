@@ -11,6 +11,7 @@ import { accepted, splice } from "../answers.ts";
 import type { EndpointEnv } from "../endpoints.ts";
 import { hold } from "../held.ts";
 import type { TakenJob } from "../queue/endpoint-queue.ts";
+import { answerTake } from "./hand-over.ts";
 
 /** A worker's result may be as large as a request, with room for its error beside it. */
 const resultBytes = limits.runsyncPayloadBytes + 64 * 1024;
@@ -38,14 +39,17 @@ const worker = zValidator("param", workerSchema, orRefuse);
 const holdMs = limits.takeHoldMs;
 
 export const workerProtocol = new Hono<EndpointEnv>()
-  .get("/job-take/:worker", worker, async (c) => {
-    const [job] = await take(c, c.req.valid("param").worker, 1);
-    return job ? new Response(spliceJob(job), { headers: json }) : c.body(null, 204);
-  })
-  .get("/job-take-batch/:worker", worker, zValidator("query", batchSchema, orRefuse), async (c) => {
-    const jobs = await take(c, c.req.valid("param").worker, c.req.valid("query").batch_size);
-    return jobs.length > 0 ? new Response(await batchOf(jobs), { headers: json }) : c.body(null, 204);
-  })
+  .get("/job-take/:worker", worker, (c) =>
+    answerTake(c, { worker: c.req.valid("param").worker, count: 1, holdMs, write: writeFirst }),
+  )
+  .get("/job-take-batch/:worker", worker, zValidator("query", batchSchema, orRefuse), (c) =>
+    answerTake(c, {
+      worker: c.req.valid("param").worker,
+      count: c.req.valid("query").batch_size,
+      holdMs,
+      write: writeAll,
+    }),
+  )
   .get("/job-stop/:worker", worker, async (c) => {
     const { worker } = c.req.valid("param");
     const jobsToStop = await hold(heldFor(c), (queue, leftMs) => queue.stops(worker, leftMs));
@@ -70,8 +74,6 @@ export const workerProtocol = new Hono<EndpointEnv>()
     return c.json({ ok: true });
   });
 
-const json = { "Content-Type": "application/json" };
-
 /** Whatever the content type says: workers call JSON a form. */
 function read<T>(schema: z.ZodType<T>, bytes: Uint8Array): T {
   const checked = schema.safeParse(parseJson(bytes));
@@ -85,15 +87,6 @@ function errorText(error: unknown): string | null {
   return typeof error === "string" ? error : JSON.stringify(error);
 }
 
-/** A job that was taken while its worker left goes back at once. */
-async function take(c: Context<EndpointEnv>, worker: string, count: number): Promise<TakenJob[]> {
-  const jobs = await hold(heldFor(c), (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs));
-  if (!c.req.raw.signal.aborted) return jobs;
-  const ids = jobs.map(({ id }) => id);
-  if (ids.length > 0) await c.get("queue")().giveBack(worker, ids);
-  return [];
-}
-
 function heldFor(c: Context<EndpointEnv>) {
   const waitUntil = (promise: Promise<unknown>) => c.executionCtx.waitUntil(promise);
   return { queue: c.get("queue"), waitMs: holdMs, signal: c.req.raw.signal, waitUntil };
@@ -104,7 +97,11 @@ function spliceJob({ id, request }: TakenJob): BodyInit {
   return splice("", request, `,"id":${JSON.stringify(id)}}`);
 }
 
-async function batchOf(jobs: readonly TakenJob[]): Promise<string> {
+function writeFirst([job]: readonly TakenJob[]): BodyInit {
+  return job ? spliceJob(job) : "";
+}
+
+async function writeAll(jobs: readonly TakenJob[]): Promise<string> {
   const texts = await Promise.all(jobs.map((job) => new Response(spliceJob(job)).text()));
   return `[${texts.join(",")}]`;
 }
