@@ -1,5 +1,5 @@
 // `/openai/*`: each call becomes a job, and its output the answer.
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import * as z from "zod";
 import { limits } from "../contract/limits.ts";
 import type { Operation } from "../contract/operation.ts";
@@ -16,8 +16,13 @@ const callSchema = z.looseObject({ stream: z.boolean().optional() });
 const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
 const json = { "Content-Type": "application/json" };
 
-export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/*", async (c) => {
+/** Stands before authentication: a refused key is told in OpenAI's shape as well. */
+export const inOpenAiShape: MiddlewareHandler<EndpointEnv> = async (c, next) => {
   c.get("exchange").errorShape = "openai";
+  await next();
+};
+
+export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/*", async (c) => {
   const route = c.req.path.slice(c.req.path.indexOf("/openai/") + "/openai".length);
   if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
   const call = c.req.method === "GET" ? undefined : await readCall(c.req.raw);
