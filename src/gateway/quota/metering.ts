@@ -1,0 +1,99 @@
+// What the relay asks of a payer's meter, and what it is told: the words that both sides share.
+import type { JobState } from "../../contract/states.ts";
+import type { ErrorCode } from "../../errors.ts";
+import type { Kind } from "../../models/model.ts";
+import type { Rule } from "../rules.ts";
+
+/** Asked before the relay: the meter answers in one transaction. */
+export interface AdmitRequest {
+  readonly admission: string;
+  readonly owner: string;
+  readonly model: string;
+  readonly kind: Kind | undefined;
+  readonly operation: "run" | "runsync" | "retry" | "openai";
+  /** The plan that the token claims, else the default one; the operator's override in the meter goes before it. */
+  readonly plan: string;
+  /** The rules of that plan and of the operator's plans by name, as control has them. */
+  readonly plans: Readonly<Record<string, readonly Rule[]>>;
+  /** The token's own narrowing, counted per token. */
+  readonly token: { readonly id: string; readonly rules: readonly Rule[]; readonly maxCostMicroUsd?: number } | undefined;
+  readonly reserveMicroUsd: number;
+  /** How long the job may live, and how long the upstream keeps its result: when the meter must ask by itself. */
+  readonly ttlMs: number;
+  readonly retentionMs: number;
+  /** The client's own webhook, delivered by the meter's outbox. */
+  readonly webhook: string | undefined;
+  readonly idempotency: { readonly key: string; readonly fingerprint: string } | undefined;
+}
+
+/** Ready to be set as headers: `RateLimit-Policy` and `RateLimit`. */
+export interface QuotaHeaders {
+  readonly policy: string;
+  readonly limit: string;
+}
+
+export type AdmitAnswer =
+  | { readonly admitted: true; readonly quota: QuotaHeaders }
+  /** The same key and body were admitted before: this is that job. */
+  | { readonly admitted: false; readonly replay: { readonly admission: string; readonly ref: string } }
+  | {
+      readonly admitted: false;
+      readonly code: ErrorCode;
+      readonly detail: string;
+      readonly retryAfterSeconds?: number;
+      readonly quota?: QuotaHeaders;
+    };
+
+/** How a job ended, from whoever saw it first. */
+export interface Ending {
+  readonly admission: string;
+  /**
+   * The upstream's id. A retry admits anew under the same id, and its owner may follow it by the handle of the first
+   * admission: what settles is the newest open admission of this owner's with this ref, else the one named above.
+   */
+  readonly ref: string | null;
+  readonly status: JobState;
+  /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
+  readonly costMicroUsd: number | null;
+  readonly seenAt: number;
+  /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
+  readonly completedAt: number;
+}
+
+export interface Settled {
+  /** False where the admission was settled before, or is unknown. */
+  readonly first: boolean;
+  readonly chargedMicroUsd: number;
+  /** The client's webhook is still without the body to deliver: `notify` brings it. */
+  readonly wantsNotice: boolean;
+}
+
+/** A job as its owner's list has it. */
+export interface MeteredJob {
+  readonly admission: string;
+  readonly ref: string | null;
+  readonly model: string;
+  readonly status: JobState;
+  readonly reservedMicroUsd: number;
+  readonly costMicroUsd: number | null;
+  readonly admittedAt: number;
+  readonly endedAt: number | null;
+}
+
+/** The calls of `UserMeter` that the relay makes. */
+export interface Metering {
+  admit(request: AdmitRequest): AdmitAnswer;
+  /** The upstream took the job and calls it so. */
+  bind(admission: string, ref: string): void;
+  /** The upstream never had it: reservation and idempotency key are free again. */
+  release(admission: string): void;
+  settle(ending: Ending): Settled;
+  /** The final answer as the owner sees it, for the client's webhook. */
+  notify(admission: string, body: string): void;
+  /** A retry reserves what the job's earlier admission reserved. */
+  job(admission: string): MeteredJob | undefined;
+  /** The owner's jobs that are not at their end, oldest first. */
+  openJobs(owner: string, model: string, count: number): MeteredJob[];
+  /** The owner's jobs, newest first. */
+  jobs(owner: string, model: string | undefined, offset: number, count: number): { jobs: MeteredJob[]; total: number };
+}

@@ -1,0 +1,24 @@
+// What makes two requests the same request: their input, defaults filled in, whatever the order of its keys.
+import type { Model, ModelInput } from "./model.ts";
+
+/** Throws where the input does not pass the model's schema. */
+export function canonicalInput(model: Model, input: unknown): string {
+  return canonical(model.input.parse(input));
+}
+
+/** Written straight to text: an object rebuilt with sorted keys would lose one named `__proto__` and put numbers first. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined)
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`);
+  return `{${members.join(",")}}`;
+}
+
+/** The seed that was asked for; −1 asks for any. */
+export function seedOf(input: ModelInput): number | undefined {
+  const seed = input["seed"];
+  return typeof seed === "number" && Number.isSafeInteger(seed) && seed !== -1 ? seed : undefined;
+}

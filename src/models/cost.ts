@@ -1,0 +1,41 @@
+// What an answer says it cost. It is believed even far above the estimate, but never where it cannot be true.
+import { microUsd, type Price } from "./money.ts";
+
+/** Media answers are an object, text answers an array of objects, OpenAI-like bodies an object with `usage`. */
+export function costOf(output: unknown, price: Price): number | undefined {
+  const answers = (Array.isArray(output) ? output : [output]).filter(isObject);
+  const said = answers.map((answer) => answer["cost"]).find((cost) => cost !== undefined && cost !== null);
+  if (said !== undefined) return amount(said);
+  return price.ofTokens && costOfUsage(answers, price.ofTokens);
+}
+
+function amount(cost: unknown): number | undefined {
+  if (typeof cost !== "number" || !(cost >= 0)) return undefined;
+  return whole(microUsd(cost));
+}
+
+/** Adding zero turns −0 into 0. */
+const whole = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
+
+/** A streamed answer counts its tokens chunk by chunk. */
+function costOfUsage(answers: Answer[], ofTokens: NonNullable<Price["ofTokens"]>): number | undefined {
+  const usages = answers.map((answer) => answer["usage"]).filter(isObject);
+  if (usages.length === 0) return undefined;
+  const input = sum(usages.map((usage) => tokens(usage, "input", "prompt_tokens", "input_tokens")));
+  const output = sum(usages.map((usage) => tokens(usage, "output", "completion_tokens", "output_tokens")));
+  return input === undefined || output === undefined ? undefined : whole(ofTokens(input, output));
+}
+
+/** The same count under the name that this dialect has for it; an embedding, say, has no output at all. */
+function tokens(usage: Answer, ...names: string[]): number | undefined {
+  const name = names.find((candidate) => usage[candidate] !== undefined);
+  return name === undefined ? 0 : whole(usage[name]);
+}
+
+const sum = (counts: (number | undefined)[]): number | undefined =>
+  counts.reduce((total, count) => (total === undefined || count === undefined ? undefined : total + count), 0);
+
+type Answer = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Answer => typeof value === "object" && value !== null;

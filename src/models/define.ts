@@ -1,0 +1,77 @@
+// From a line of the price list to a model: what follows from its kind is said here, once.
+import * as z from "zod";
+import { costOf } from "./cost.ts";
+import type { Kind, Model, ModelInput, OutputShape, Reuse } from "./model.ts";
+import type { Price } from "./money.ts";
+
+interface Listing {
+  readonly id: string;
+  readonly title: string;
+  /** As documented, for people. */
+  readonly price: string;
+  readonly charge: Price;
+  /** Built when the model is first used: all the schemas together would take longer than the rest of the start. */
+  readonly input: () => z.ZodRawShape;
+}
+
+const outputs: Readonly<Record<Kind, OutputShape>> = {
+  image: "image_url",
+  "image-edit": "image_url",
+  video: "video_url",
+  speech: "audio_url",
+  text: "text",
+};
+
+export const image = (listing: Listing): Model => define("image", listing);
+export const imageEdit = (listing: Listing): Model => define("image-edit", listing);
+export const video = (listing: Listing): Model => define("video", listing);
+export const speech = (listing: Listing): Model => define("speech", listing);
+export const text = (listing: Listing): Model => define("text", listing);
+
+function define(kind: Kind, { id, title, price, charge, input }: Listing): Model {
+  const fields = once(input);
+  const schema = once(() => z.looseObject(fields()).refine(isShallow, `Nested more than ${DEEPEST} levels deep`));
+  return {
+    id,
+    title,
+    kind,
+    price,
+    output: outputs[kind],
+    get input(): z.ZodType<ModelInput> {
+      return schema();
+    },
+    get reuse(): Reuse {
+      return reuseOf(kind, fields());
+    },
+    reserve: charge.reserve,
+    maxPrice: charge.most,
+    costOf: (output) => costOf(output, charge),
+  };
+}
+
+/**
+ * An explicit seed is the wish for the same result again. A model that takes no seed draws anew each time, and who asks twice
+ * wants another take; so does who repeats a question to a text model, whose seed promises little.
+ */
+const reuseOf = (kind: Kind, fields: z.ZodRawShape): Reuse =>
+  kind !== "text" && "seed" in fields ? "seeded" : "never";
+
+const DEEPEST = 64;
+
+/** Unknown keys are kept, whatever is in them; what walks the input later must not run out of stack. */
+function isShallow(input: ModelInput): boolean {
+  let level: unknown[] = [input];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEEPEST) return false;
+    level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
+  }
+  return true;
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

@@ -1,0 +1,19 @@
+// A model as the public catalog shows it.
+import * as z from "zod";
+import type { Model } from "./model.ts";
+
+export type CatalogEntry = Pick<Model, "id" | "title" | "kind" | "price" | "output" | "reuse"> & {
+  /** What may be sent as `input`, as JSON Schema. */
+  readonly input: z.core.JSONSchema.BaseSchema;
+};
+
+const entries = new WeakMap<Model, CatalogEntry>();
+
+export function describe(model: Model): CatalogEntry {
+  const known = entries.get(model);
+  if (known) return known;
+  const { id, title, kind, price, output, reuse } = model;
+  const entry = { id, title, kind, price, output, reuse, input: z.toJSONSchema(model.input, { io: "input" }) };
+  entries.set(model, entry);
+  return entry;
+}

@@ -1,0 +1,128 @@
+// How models are paid: each price as documented, turned into what to reserve for an input. Micro-USD, whole numbers.
+import type { ModelInput } from "./model.ts";
+
+export interface Price {
+  /** What this input costs at most; the exact price where that is a function of the input. */
+  reserve(input: ModelInput): number;
+  /** What any accepted input costs at most. */
+  readonly most: number;
+  /** What these tokens cost; only where tokens are paid for. */
+  ofTokens?(input: number, output: number): number;
+}
+
+/** One price, or one for each value of an input field. */
+type Rate = number | { readonly field: string; readonly usd: Readonly<Record<string, number>> };
+
+const MILLION = 1_000_000;
+
+export const microUsd = (usd: number): number => Math.round(usd * MILLION);
+
+/** `rates("resolution", { "720p": 0.02, "1080p": 0.04 })` */
+export const rates = (field: string, usd: Readonly<Record<string, number>>): Rate => ({ field, usd });
+
+/** The dearest rate counts for a value that has none: a reservation may be too high, never too low. */
+function rateFor(rate: Rate, input: ModelInput): number {
+  if (typeof rate === "number") return microUsd(rate);
+  const value = input[rate.field];
+  const usd = typeof value === "string" && Object.hasOwn(rate.usd, value) ? rate.usd[value] : undefined;
+  return usd === undefined ? dearest(rate) : microUsd(usd);
+}
+
+const dearest = (rate: Rate): number =>
+  microUsd(typeof rate === "number" ? rate : Math.max(...Object.values(rate.usd)));
+
+const numberAt = (input: ModelInput, field: string): number | undefined => {
+  const value = input[field];
+  return typeof value === "number" ? value : undefined;
+};
+
+const lengthAt = (input: ModelInput, field: string): number | undefined => {
+  const value = input[field];
+  return typeof value === "string" ? value.length : undefined;
+};
+
+const perJob = (rate: Rate): Price => ({ reserve: (input) => rateFor(rate, input), most: dearest(rate) });
+
+export const perImage = perJob;
+export const perVideo = perJob;
+
+/** A documented range that does not say what decides within it: its top is reserved, the answer tells the truth. */
+export const upTo = (usd: number): Price => perJob(usd);
+
+/** A megapixel is a million pixels: the reading that never reserves too little. */
+export function perMegapixel(usd: number, longestSide: number): Price {
+  const priceOf = (pixels: number) => Math.ceil((microUsd(usd) * pixels) / MILLION);
+  return {
+    reserve: (input) => priceOf((numberAt(input, "width") ?? longestSide) * (numberAt(input, "height") ?? longestSide)),
+    most: priceOf(longestSide * longestSide),
+  };
+}
+
+export function perSecond(rate: Rate, longestSeconds: number): Price {
+  return {
+    reserve: (input) => rateFor(rate, input) * (numberAt(input, "duration") ?? longestSeconds),
+    most: dearest(rate) * longestSeconds,
+  };
+}
+
+/** Begun blocks count whole. */
+export function perFiveSeconds(usd: number, longestSeconds: number): Price {
+  const priceOf = (seconds: number) => microUsd(usd) * Math.ceil(seconds / 5);
+  return {
+    reserve: (input) => priceOf(numberAt(input, "duration") ?? longestSeconds),
+    most: priceOf(longestSeconds),
+  };
+}
+
+/** UTF-16 units are counted, which are never fewer than characters. */
+export function perThousandCharacters(usd: number, longestText: number): Price {
+  const priceOf = (characters: number) => Math.ceil((microUsd(usd) * characters) / 1000);
+  return { reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText), most: priceOf(longestText) };
+}
+
+/** Slower than any speech: a digit, spelled out, is the longest thing that one character makes a voice say. */
+const SLOWEST_CHARACTERS_PER_SECOND = 2;
+
+/** How long the audio gets is known only afterwards, so the slowest voice is reserved, and a second for silence around it. */
+export function perSecondOfSpeech(usd: number, longestText: number): Price {
+  const priceOf = (characters: number) => microUsd(usd) * (1 + Math.ceil(characters / SLOWEST_CHARACTERS_PER_SECOND));
+  return { reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText), most: priceOf(longestText) };
+}
+
+/** What a chat template may put around the text that was sent, in tokens. */
+const TEMPLATE_TOKENS = 256;
+
+export interface TokenRates {
+  readonly inputUsd: number;
+  readonly outputUsd: number;
+  /** What the model reads at most, whatever was sent. */
+  readonly windowTokens: number;
+  /** The largest `max_tokens` that the schema accepts. */
+  readonly longestAnswer: number;
+}
+
+/**
+ * A token is at least a byte, so the bytes of the input bound its tokens. The whole input counts, unknown keys too: tools and
+ * the like end up in the prompt.
+ */
+export function perMillionTokens({ inputUsd, outputUsd, windowTokens, longestAnswer }: TokenRates): Price {
+  const ofTokens = (input: number, output: number) =>
+    Math.ceil((microUsd(inputUsd) * input + microUsd(outputUsd) * output) / MILLION);
+  return {
+    reserve: (input) => {
+      const bytes = new TextEncoder().encode(JSON.stringify(input)).length;
+      return ofTokens(Math.min(bytes + TEMPLATE_TOKENS, windowTokens), answerTokens(input, longestAnswer));
+    },
+    most: ofTokens(windowTokens, longestAnswer),
+    ofTokens,
+  };
+}
+
+/** `max_tokens` stands at the top or under `sampling_params`, by the model; the larger counts where a client sends both. */
+function answerTokens(input: ModelInput, longest: number): number {
+  const sampling = input["sampling_params"];
+  const nested =
+    typeof sampling === "object" && sampling !== null ? numberAt({ ...sampling }, "max_tokens") : undefined;
+  const asked = Math.max(numberAt(input, "max_tokens") ?? 0, nested ?? 0);
+  return asked > 0 ? Math.min(asked, longest) : longest;
+}
