@@ -3,10 +3,14 @@ import { limits } from "../../contract/limits.ts";
 
 interface Attached {
   heardAt: number;
-  readonly jobs: Set<string>;
+  /** What it holds, and since when its pings do not name it. */
+  readonly jobs: Map<string, number | undefined>;
   readonly stops: Set<string>;
   onStop: (() => void) | undefined;
 }
+
+/** A job that three pings in a row do not name never reached its worker: the answer to its take was cut off. */
+const deniedMs = 2 * limits.workerPingMs;
 
 interface Taker {
   readonly ticket: string;
@@ -28,7 +32,7 @@ export class AttachedWorkers {
   }
 
   holds(worker: string, job: string, now: number): void {
-    this.#at(worker, now).jobs.add(job);
+    this.#at(worker, now).jobs.set(job, undefined);
   }
 
   /** The job is over for its worker; told to stop where that was not its own doing. */
@@ -39,9 +43,10 @@ export class AttachedWorkers {
     attached.onStop?.();
   }
 
-  /** Jobs that a worker speaks of and does not hold any more. */
-  disown(worker: string, jobs: readonly string[], now: number): void {
+  /** What a ping names: jobs that its worker does not hold any more are to be stopped, those that it leaves out are noted. */
+  pinged(worker: string, jobs: readonly string[], now: number): void {
     const attached = this.#at(worker, now);
+    for (const [job, since] of attached.jobs) attached.jobs.set(job, jobs.includes(job) ? undefined : (since ?? now));
     const strangers = jobs.filter((job) => !attached.jobs.has(job));
     for (const job of strangers) attached.stops.add(job);
     if (strangers.length > 0) attached.onStop?.();
@@ -89,16 +94,20 @@ export class AttachedWorkers {
     return until > now ? until : undefined;
   }
 
-  /** Workers that hold jobs and were not heard of for too long. */
+  /** Jobs whose workers were not heard of for too long, or do not know of them. */
   lost(now: number): { worker: string; jobs: string[] }[] {
-    return [...this.#workers]
-      .filter(([, { heardAt, jobs }]) => jobs.size > 0 && heardAt + limits.workerLostMs <= now)
-      .map(([worker, { jobs }]) => ({ worker, jobs: [...jobs] }));
+    const lost = [...this.#workers].map(([worker, attached]) => {
+      const jobs = [...attached.jobs.keys()].filter((job) => lossOf(attached, job) <= now);
+      return { worker, jobs };
+    });
+    return lost.filter(({ jobs }) => jobs.length > 0);
   }
 
   nextLoss(): number | undefined {
-    const busy = [...this.#workers.values()].filter(({ jobs }) => jobs.size > 0);
-    return busy.length > 0 ? Math.min(...busy.map(({ heardAt }) => heardAt + limits.workerLostMs)) : undefined;
+    const losses = [...this.#workers.values()].flatMap((attached) =>
+      [...attached.jobs.keys()].map((job) => lossOf(attached, job)),
+    );
+    return losses.length > 0 ? Math.min(...losses) : undefined;
   }
 
   count(now: number): { idle: number; running: number } {
@@ -123,10 +132,15 @@ export class AttachedWorkers {
   #at(worker: string, now: number): Attached {
     const known = this.#workers.get(worker);
     if (known) return known;
-    const attached: Attached = { heardAt: now, jobs: new Set(), stops: new Set(), onStop: undefined };
+    const attached: Attached = { heardAt: now, jobs: new Map(), stops: new Set(), onStop: undefined };
     this.#workers.set(worker, attached);
     return attached;
   }
+}
+
+function lossOf({ heardAt, jobs }: Attached, job: string): number {
+  const deniedSince = jobs.get(job) ?? Number.POSITIVE_INFINITY;
+  return Math.min(heardAt + limits.workerLostMs, deniedSince + deniedMs);
 }
 
 /** What the callback says, or false when the time is over. */

@@ -217,7 +217,7 @@ export class EndpointQueue extends DurableObject<Env> {
 
   ping(worker: string, jobs: readonly string[]): void {
     this.#queue.workers.heard(worker, this.clock());
-    this.#queue.workers.disown(worker, jobs, this.clock());
+    this.#queue.workers.pinged(worker, jobs, this.clock());
     this.#arm();
   }
 
