@@ -6,8 +6,8 @@ import type { TakenJob } from "../queue/endpoint-queue.ts";
 
 /** A take that was answered sooner was held by nobody. */
 const heldMs = 20;
-/** A connection that its worker closed quietly refuses the second write, once the first was answered by a reset. */
-const knocks = 2;
+/** A connection that its worker closed quietly answers the first write by a reset, and refuses the next. */
+const knocks = 3;
 const knockMs = 10;
 /** JSON may begin with it. */
 const blank = new TextEncoder().encode(" ");
