@@ -1,9 +1,10 @@
 // Holds the house together: imports go down, the two wings never meet, and no file is a drawer for leftovers.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const src = new URL("../src/", import.meta.url).pathname;
+const src = fileURLToPath(new URL("../src/", import.meta.url));
 /** Lowest first. The two wings share a floor and have no door between them. */
 const floors = [
   ["config", "errors"],
@@ -40,8 +41,12 @@ function fault(from: string, to: string): string | undefined {
 /** Rooms of one wing meet in that wing's app.ts, or below it: nothing else imports the map. */
 function passage(from: string, to: string): string | undefined {
   const isMap = /^(gateway|platform)\/app(\.ts)?$/.test(to);
-  return isMap && from !== "app.ts" ? `${from} imports ${to}, the map above it` : undefined;
+  if (isMap && from !== "app.ts") return `${from} imports ${to}, the map above it`;
+  const [left, right] = [wingRoomOf(from), wingRoomOf(to)];
+  return left && right && left !== right ? `${from} imports ${to}, the room next door` : undefined;
 }
+/** `gateway/jobs` of `gateway/jobs/submit.ts`; files that stand in the wing itself are everyone's. */
+const wingRoomOf = (path: string) => /^((?:gateway|platform)\/[^/]+)\//.exec(path)?.[1];
 
 describe("the house", () => {
   it("has sources, each in a room that stands on a floor", () => {
@@ -58,6 +63,12 @@ describe("the house", () => {
     expect(fault("contract/job.ts", "gateway/app.ts")).toMatch(/a floor above/);
     expect(fault("gateway/app.ts", "platform/app.ts")).toMatch(/its neighbour/);
     expect(fault("app.ts", "leftovers/x.ts")).toMatch(/no floor/);
+    expect(fault("wire/cors.ts", "cli/start.ts")).toMatch(/no floor/);
+    expect(passage("gateway/catalog.ts", "gateway/app.ts")).toMatch(/the map above it/);
+    expect(passage("gateway/jobs/submit.ts", "gateway/quota/plans.ts")).toMatch(/the room next door/);
+    expect(passage("gateway/app.ts", "gateway/jobs/submit.ts")).toBeUndefined();
+    expect(passage("gateway/jobs/submit.ts", "gateway/jobs/handle.ts")).toBeUndefined();
+    expect(passage("gateway/jobs/submit.ts", "gateway/upstream.ts")).toBeUndefined();
     expect(fault("gateway/app.ts", "models/index.ts")).toBeUndefined();
   });
 
