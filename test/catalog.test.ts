@@ -1,6 +1,6 @@
 // The public catalog through the front door.
 import { describe, expect, it } from "vitest";
-import { describe, models } from "../src/models/index.ts";
+import { describeModel, models } from "../src/models/index.ts";
 import { call } from "./support/front-door.ts";
 import { expectProblem } from "./support/problems.ts";
 
@@ -12,7 +12,7 @@ describe("GET /models", () => {
     const response = await call("GET", "/models");
     expect(response.status).toBe(200);
     const { models: listed } = await response.json<{ models: { id: string }[] }>();
-    expect(listed).toEqual(asJson(models.map(describe)));
+    expect(listed).toEqual(asJson(models.map(describeModel)));
     for (const entry of listed) {
       const alone = await call("GET", `/models/${entry.id}`);
       expect(alone.status).toBe(200);

@@ -1,4 +1,4 @@
-// The keys that come of SIGNING_SECRET: one for each purpose, so that what is signed for one is worth nothing elsewhere.
+// The keys that come of SIGNING_SECRET, one for each purpose: what is signed for one is worth nothing elsewhere.
 import type { Config } from "../config.ts";
 import { oncePer } from "../wire/once-per.ts";
 
@@ -39,8 +39,8 @@ export class SigningKeys {
 export const signingKeysOf = oncePer((config: Config) => new SigningKeys(config.signingSecrets));
 
 /**
- * Fields under one key, in hex, so that no two lists of them read alike: each is led by its length. A lone surrogate has no
- * bytes of its own, so fields are well-formed strings; what reads them from outside sees to that.
+ * Fields under one key, in hex. Each is led by its length, so that no two lists of them read alike. A lone surrogate
+ * has no bytes of its own, so fields are well-formed strings; what reads them from outside sees to that.
  */
 export async function signFields(key: CryptoKey, fields: readonly string[], bits: 64 | 128): Promise<string> {
   const text = fields.map((field) => `${field.length}:${field}`).join("");

@@ -142,7 +142,7 @@ describe("the provider's keys", () => {
     ["redirects", () => new Response(null, { status: 302, headers: { Location: "https://elsewhere.example.com/" } })],
     ["answers HTML", () => new Response("<html>")],
     ["answers another JSON", () => Response.json([])],
-    ["answers without end", () => new Response("x".repeat(300 * 1024))],
+    ["answers without end", () => Response.json({ keys: [first.publicJwk], more: "x".repeat(300 * 1024) })],
   ])("503 when the provider %s, and then it is left alone a while", async (_, answer) => {
     const fetches = publish(answer);
     const within = isolate(providerSettings);
@@ -153,6 +153,7 @@ describe("the provider's keys", () => {
       expect(await refusalOf(response)).toMatchObject({ status: 503, code: "IDENTITY_UNAVAILABLE" });
     }
     expect(fetches).toHaveBeenCalledTimes(1);
+    expect(new Request(fetches.mock.calls[0]?.[0] as Request).redirect).toBe("manual");
   });
 
   it("are public keys alone: a shared secret in the set is nobody's key", async () => {

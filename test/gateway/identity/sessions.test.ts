@@ -54,8 +54,12 @@ describe("an anonymous visitor", () => {
     const within = isolate();
     const { token, user } = await issuedBy(await visit(within));
     expect((await issuedBy(await visit(within, {}, {}, token))).user).toBe(user);
-    for (const other of ["rubbish", testSettings.ADMIN_TOKEN, `${token}x`]) {
-      expect((await issuedBy(await visit(within, {}, {}, other))).user).not.toBe(user);
+    const minted = await send(within, "POST", "/tokens", { key: testSettings.APP_SECRET, body: { user: "ada" } });
+    const { token: mintedToken } = await minted.json<Issued>();
+    for (const other of ["rubbish", testSettings.ADMIN_TOKEN, `${token}x`, mintedToken]) {
+      const fresh = await issuedBy(await visit(within, {}, {}, other));
+      expect(fresh.user).toMatch(/^anon:[0-9a-f]{32}$/);
+      expect(fresh.user).not.toBe(user);
     }
     await send(within, "POST", `/admin/users/${user}/revoke`, { key: testSettings.ADMIN_TOKEN });
     expect((await issuedBy(await visit(within, {}, {}, token))).user).not.toBe(user);
@@ -101,7 +105,7 @@ describe("behind Turnstile", () => {
     () =>
       Response.json({ success: false, "error-codes": codes });
 
-  it("a visitor who passed is let in, and Cloudflare is asked once, with the address, and nothing that allows a replay", async () => {
+  it("a visitor who passed is let in: asked once, with the address, with nothing that allows a replay", async () => {
     const fetches = answers(passes("app.example.com"));
     await issuedBy(await visit(isolate(settings), body));
     expect(fetches).toHaveBeenCalledTimes(1);

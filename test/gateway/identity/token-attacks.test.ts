@@ -1,6 +1,7 @@
 // The attack table on tokens: each row starts from a token that gets in, changes one thing, and is told which.
 import { reset } from "cloudflare:test";
-import { exportSPKI, importJWK } from "jose";
+import fc from "fast-check";
+import { exportSPKI, importJWK, type JWTPayload, SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ErrorCode } from "../../../src/errors.ts";
 import { signOwn } from "../../../src/gateway/identity/own-jwt.ts";
@@ -159,6 +160,12 @@ const onMintedTokens: Row[] = [
     () => claimInstead(mint(now - 3_601_000), { exp: seconds + 3600 }),
     signature,
   ],
+  ["of another issuer, under our key", () => signUnderOurKey({ ...mintClaims(), iss: "sluice2" }), /"iss"/],
+  [
+    "without an id, so that it could not be revoked",
+    () => signUnderOurKey({ iss: "sluice", sub: "ada", iat: seconds, exp: seconds + 60 }),
+    /no "jti"/,
+  ],
   ["typed as a session", () => headInstead(mint(), { typ: "sluice-session+jwt" }), signature],
   [
     "as a session, signed as a token",
@@ -215,6 +222,10 @@ const ownHeader = { alg: "HS256", typ: "sluice-token+jwt" };
 function mintClaims() {
   return { iss: "sluice", sub: "ada", jti: "1", iat: seconds, exp: seconds + 60 };
 }
+async function signUnderOurKey(claims: JWTPayload): Promise<string> {
+  const [key] = await keys.of("token");
+  return new SignJWT(claims).setProtectedHeader(ownHeader).sign(key);
+}
 async function forged(head: object, mac: string): Promise<string> {
   return `${encodePart({ ...header, ...head })}.${encodePart(usualClaims(now))}.${mac}`;
 }
@@ -262,6 +273,28 @@ describe.each([
     const response = await ask(within, await make());
     expect(response.headers.get("WWW-Authenticate")).toBe("Bearer");
     expect(await refusalOf(response)).toEqual({ status: 401, code, detail: expect.stringMatching(detail) });
+  });
+});
+
+describe("whatever a client sends as a token", () => {
+  const within = isolate(providerSettings);
+  const types = fc.constantFrom("JWT", "sluice-token+jwt", "sluice-session+jwt", undefined);
+  const algorithms = fc.constantFrom<unknown>("RS256", "HS256", "ES256", "EdDSA", "none", 5, null, undefined);
+  const oddHeader = fc.record(
+    { typ: types, alg: algorithms, kid: fc.jsonValue(), crit: fc.jsonValue(), b64: fc.jsonValue() },
+    { requiredKeys: [] },
+  );
+  const part = fc.oneof(fc.base64String(), fc.json().map(encodePart), fc.constant(""));
+  const structured = fc.tuple(fc.oneof(oddHeader.map(encodePart), part), part, part).map((parts) => parts.join("."));
+  const printable = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
+
+  it("is refused with a 401, and never a 500", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(structured, printable), async (token) => {
+        expect((await ask(within, token)).status).toBe(401);
+      }),
+      { numRuns: 1000 },
+    );
   });
 });
 
