@@ -39,7 +39,8 @@ export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
     c.executionCtx.waitUntil(c.env.MEDIA.delete(name));
     throw new Problem("GONE", `This file expired at ${new Date(expiresAt).toISOString()}.`);
   }
-  const file = c.req.raw.method === "HEAD" ? await c.env.MEDIA.head(name) : await c.env.MEDIA.get(name);
+  const stored = c.req.raw.method === "HEAD" ? null : await c.env.MEDIA.get(name);
+  const file = stored ?? (await c.env.MEDIA.head(name));
   if (!file) throw unknown;
   const headers = {
     "Content-Type": file.httpMetadata?.contentType ?? "application/octet-stream",
@@ -48,7 +49,7 @@ export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
     "Cross-Origin-Resource-Policy": "cross-origin",
     ETag: file.httpEtag,
   };
-  return new Response("body" in file ? file.body : null, { headers });
+  return new Response(stored?.body ?? null, { headers });
 });
 
 const unknown = new Problem("NOT_FOUND", "There is no such file.");
