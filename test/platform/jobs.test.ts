@@ -1,5 +1,5 @@
 // The job interface beyond its states: waiting, times, retention, lists and numbers.
-import { evictDurableObject, reset } from "cloudflare:test";
+import { abortAllDurableObjects, evictDurableObject, reset } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { jobSchema } from "../../src/contract/job.ts";
 import { endpointSettingsSchema } from "../../src/platform/queue/endpoint-settings.ts";
@@ -56,7 +56,6 @@ describe("runsync", () => {
     const e = endpoint();
     const held = e.post("runsync", { input: {} });
     await eventually(async () => expect(await e.get("health")).toMatchObject({ jobs: { inQueue: 1 } }));
-    const { abortAllDurableObjects } = await import("cloudflare:test");
     await abortAllDurableObjects();
     await eventually(() => e.queue().health());
     const [id] = await e.take();
@@ -153,10 +152,11 @@ describe("health", () => {
     const jobs = { completed: 1, failed: 1, inProgress: 1, inQueue: 1, retried: 0 };
     const workers = { idle: 0, initializing: 0, ready: 1, running: 1, throttled: 0, unhealthy: 0 };
     expect(await e.get("health")).toEqual({ jobs, workers });
+    await e.done(String(ids[2]));
     pass(31 * minute);
     await evictDurableObject(e.queue());
-    await e.get("requests");
-    expect(await e.get("health")).toMatchObject({ jobs: { completed: 1, failed: 1 } });
+    expect(await e.get("requests")).toMatchObject({ total: 1 });
+    expect(await e.get("health")).toMatchObject({ jobs: { completed: 2, failed: 1, inProgress: 0, inQueue: 1 } });
   });
 
   it("counts the built-in workers, kept warm up to the least and never above the most", async () => {
