@@ -14,17 +14,13 @@ afterEach(async () => {
 const text = "qwen3-32b-awq";
 const image = "black-forest-labs-flux-1-dev";
 const picture = "https://example.com/a.png";
-/** Whatever a model may need; each takes what it knows. */
+/** Whatever a model may need; each takes what it knows, and some take a thing in one form only. */
 const everything = {
-  ...{ prompt: "a cat", seed: 7, width: 256, height: 256, image: picture, images: [picture], duration: 5 },
-  ...{ audio: "https://example.com/a.wav", messages: [{ role: "user", content: "a cat" }] },
+  ...{ prompt: "a cat", seed: 7, width: 256, height: 256, image: picture, images: [picture], video: picture },
+  ...{ audio: picture, messages: [{ role: "user", content: "a cat" }], character_orientation: "image" },
 };
-const inputOf = (model: Model): Record<string, unknown> => {
-  const known = Object.entries(everything).filter(
-    ([name]) => name !== "duration" || model.input.safeParse(everything).success,
-  );
-  return Object.fromEntries(known);
-};
+const forms = [everything, { ...everything, size: "480p" }, { ...everything, duration: 5 }];
+const inputOf = (model: Model) => forms.find((form) => model.input.safeParse(form).success) ?? everything;
 
 interface Answer {
   readonly status: string;
