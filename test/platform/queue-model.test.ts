@@ -223,6 +223,6 @@ it("keeps its promises whatever happens in whatever order", { timeout: 60_000 },
       await expectNothingAfterAll(world.e);
       await reset();
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 });
