@@ -24,7 +24,7 @@ export const openaiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();
 };
 
-export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/*", async (c) => {
+export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/:route{.+}", async (c) => {
   const route = c.req.path.slice(c.req.path.indexOf("/openai/") + "/openai".length);
   if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
   const call = c.req.method === "GET" ? undefined : await readCall(c.req.raw);
