@@ -1,7 +1,9 @@
 // The Worker's entry: the app and the Durable Object classes. No logic.
 import { app } from "./app.ts";
 
+export { Control } from "./gateway/control/control.ts";
 export { Budget } from "./gateway/quota/budget.ts";
-export { UserMeter } from "./gateway/quota/user-meter.ts";
 export { EndpointQueue } from "./platform/queue/endpoint-queue.ts";
+export { UserMeter } from "./upstream-choice.ts";
+
 export default app;

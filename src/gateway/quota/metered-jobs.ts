@@ -116,6 +116,11 @@ export class MeteredJobs {
     this.#prune(assumed);
   }
 
+  /** A client's webhook that came late: a job that has ended meanwhile is not told of. */
+  owe(admission: string, webhook: string): void {
+    this.#sql.exec("UPDATE jobs SET webhook = ? WHERE admission = ? AND endedAt IS NULL", webhook, admission);
+  }
+
   /** The notice is written: no other will be. */
   noticed(admission: string): void {
     this.#sql.exec("UPDATE jobs SET webhook = NULL WHERE admission = ?", admission);

@@ -110,6 +110,8 @@ export interface Metering {
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer>;
   /** The upstream took the job and calls it so. */
   bind(admission: string, ref: string): void;
+  /** A webhook that was known only once a large body had passed. */
+  owe(admission: string, webhook: string): void;
   /** The upstream never had it: reservation and idempotency key are free again. */
   release(admission: string): void;
   settle(ending: Ending): Settled;

@@ -68,6 +68,10 @@ export class UserMeter extends DurableObject<Env> implements Metering {
     this.#arm();
   }
 
+  owe(admission: string, webhook: string): void {
+    this.#meter.jobs.owe(admission, webhook);
+  }
+
   release(admission: string): void {
     this.#endings.release(admission, this.clock());
     this.#arm();

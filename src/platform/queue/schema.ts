@@ -37,6 +37,7 @@ export const steps: readonly string[] = [
     PRIMARY KEY (key, part)
   ) WITHOUT ROWID;
   CREATE TABLE uploads (key INTEGER PRIMARY KEY, dueAt INTEGER NOT NULL);
+  CREATE INDEX uploads_due ON uploads (dueAt);
 
   CREATE TABLE chunks (
     job INTEGER NOT NULL,
@@ -75,6 +76,9 @@ export const steps: readonly string[] = [
     retried INTEGER NOT NULL
   );
   INSERT INTO totals VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+
+  CREATE TABLE presence (id INTEGER PRIMARY KEY CHECK (id = 1), until INTEGER NOT NULL);
+  INSERT INTO presence VALUES (1, 0);
 
   CREATE TABLE settings (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
   `,

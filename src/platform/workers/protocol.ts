@@ -4,24 +4,16 @@ import { type Context, Hono } from "hono";
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import type { Operation } from "../../contract/operation.ts";
-import { describeFaults, Problem } from "../../errors.ts";
-import { parseJson, readWhole } from "../../wire/body.ts";
 import { orRefuse } from "../../wire/refusals.ts";
-import { accepted, splice } from "../answers.ts";
+import { accepted, splice, spliceFlowing } from "../answers.ts";
 import type { EndpointEnv } from "../endpoints.ts";
-import { hold } from "../held.ts";
-import type { TakenJob } from "../queue/endpoint-queue.ts";
+import { ask, askOnce, hold } from "../held.ts";
+import { heldBy, jobOf } from "../jobs.ts";
+import { readJson } from "../large-body.ts";
+import type { Body, TakenJob } from "../queue/views.ts";
+import { knock } from "./knock.ts";
+import { checked, readResult, resultBytes, resultSchema } from "./result.ts";
 
-/** A worker's result may be as large as a request, with room for its error beside it. */
-const resultBytes = limits.runsyncPayloadBytes + 64 * 1024;
-
-/** A job that is over carries an output, an error, or both; a report of progress says so. */
-const resultSchema = z.looseObject({
-  output: z.unknown().optional(),
-  error: z.unknown().optional(),
-  status: z.string().optional(),
-  stopPod: z.boolean().optional(),
-});
 const chunkSchema = z.looseObject({ output: z.unknown() });
 const workerSchema = z.object({ worker: z.string().regex(/^[\w.-]{1,128}$/) });
 const batchSchema = z.object({ batch_size: z.coerce.number().int().min(1).max(100).default(1) });
@@ -34,50 +26,49 @@ const pingSchema = z.object({
 
 const encoder = new TextEncoder();
 const worker = zValidator("param", workerSchema, orRefuse);
-/** The hold of a long poll, told by tests. */
-const holdMs = limits.takeHoldMs;
 
 export const workerProtocol = new Hono<EndpointEnv>()
   .get("/job-take/:worker", worker, async (c) => {
-    const [job] = await take(c, c.req.valid("param").worker, 1);
-    return job ? new Response(spliceJob(job), { headers: json }) : c.body(null, 204);
+    const { worker } = c.req.valid("param");
+    const taken = await take(c, worker, 1);
+    const [job] = taken.jobs;
+    return job ? hand(c, worker, taken, "", job.request, endOf(job)) : c.body(null, 204);
   })
   .get("/job-take-batch/:worker", worker, zValidator("query", batchSchema, orRefuse), async (c) => {
-    const jobs = await take(c, c.req.valid("param").worker, c.req.valid("query").batch_size);
-    return jobs.length > 0 ? new Response(await batchOf(jobs), { headers: json }) : c.body(null, 204);
+    const { worker } = c.req.valid("param");
+    const taken = await take(c, worker, c.req.valid("query").batch_size);
+    return taken.jobs.length > 0 ? hand(c, worker, taken, "[", await listOf(taken.jobs), "]") : c.body(null, 204);
   })
   .get("/job-stop/:worker", worker, async (c) => {
     const { worker } = c.req.valid("param");
-    const jobsToStop = await hold(heldFor(c), (queue, leftMs) => queue.stops(worker, leftMs));
-    return jobsToStop.length > 0 ? c.json({ jobsToStop }) : c.body(null, 204);
+    const held = heldBy(c, limits.takeHoldMs);
+    const stops = accepted(await hold(held, (queue, leftMs, ticket) => queue.stops(worker, ticket, leftMs)));
+    return stops.length > 0 ? c.json({ jobsToStop: stops }) : c.body(null, 204);
   })
   .post("/job-done/:worker/:job", worker, async (c) => {
-    const [worker, job, queue] = [c.req.valid("param").worker, c.req.param("job"), c.get("queue")()];
-    const { output, error, status, stopPod } = read(resultSchema, await readWhole(c.req.raw, resultBytes));
-    const bytes = output === undefined ? null : encoder.encode(JSON.stringify(output));
-    if (status === "IN_PROGRESS") return c.json(accepted(await queue.report(worker, job, bytes)));
-    const done = await queue.finish(worker, job, { error: errorText(error), output: bytes });
-    if (stopPod) await queue.restart(worker);
-    return c.json(accepted(done));
+    const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
+    const { output, error, status, stopPod } = await readResult(c.req.raw, queue);
+    const outcome = { error: errorText(error), output };
+    const told =
+      status === "IN_PROGRESS"
+        ? await askOnce(queue, (stub) => stub.report(worker, job, output))
+        : await askOnce(queue, (stub) => stub.finish(worker, job, outcome));
+    if ("refused" in told && output && "upload" in output) await ask(queue, (stub) => stub.discard(output.upload));
+    if (status !== "IN_PROGRESS" && stopPod) await ask(queue, (stub) => stub.restart(worker));
+    return c.json(accepted(told));
   })
   .post("/job-stream/:worker/:job", worker, async (c) => {
-    const { output } = read(chunkSchema, await readWhole(c.req.raw, resultBytes));
-    return c.json(accepted(await c.get("queue")().append(c.req.valid("param").worker, c.req.param("job"), output)));
+    const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
+    const { output } = checked(chunkSchema, await readJson(c.req.raw, resultBytes));
+    return c.json(accepted(await askOnce(queue, (stub) => stub.append(worker, job, output))));
   })
   .get("/ping/:worker", worker, zValidator("query", pingSchema, orRefuse), async (c) => {
+    const { worker } = c.req.valid("param");
     const jobs = c.req.valid("query").job_id.split(",").filter(Boolean);
-    await c.get("queue")().ping(c.req.valid("param").worker, jobs);
-    return c.json({ ok: true });
+    return c.json(accepted(await ask(c.get("queue"), (queue) => queue.ping(worker, jobs))));
   });
 
 const json = { "Content-Type": "application/json" };
-
-/** Whatever the content type says: workers call JSON a form. */
-function read<T>(schema: z.ZodType<T>, bytes: Uint8Array): T {
-  const checked = schema.safeParse(parseJson(bytes));
-  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
-  return checked.data;
-}
 
 /** Clients read `error` as a string, whatever the worker put there. */
 function errorText(error: unknown): string | null {
@@ -85,28 +76,55 @@ function errorText(error: unknown): string | null {
   return typeof error === "string" ? error : JSON.stringify(error);
 }
 
-/** A job that was taken while its worker left goes back at once. */
-async function take(c: Context<EndpointEnv>, worker: string, count: number): Promise<TakenJob[]> {
-  const jobs = await hold(heldFor(c), (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs));
-  if (!c.req.raw.signal.aborted) return jobs;
+interface Taken {
+  readonly jobs: readonly TakenJob[];
+  /** The poll was held, so its worker may have left meanwhile. */
+  readonly waited: boolean;
+}
+
+async function take(c: Context<EndpointEnv>, worker: string, count: number): Promise<Taken> {
+  const askedAt = Date.now();
+  const held = heldBy(c, limits.takeHoldMs);
+  const jobs = accepted(await hold(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
+  if (!c.req.raw.signal.aborted) return { jobs, waited: Date.now() - askedAt >= waitedMs };
+  await giveBack(c, worker, jobs);
+  return { jobs: [], waited: true };
+}
+
+function giveBack(c: Context<EndpointEnv>, worker: string, jobs: readonly TakenJob[]): Promise<void> {
   const ids = jobs.map(({ id }) => id);
-  if (ids.length > 0) await c.get("queue")().giveBack(worker, ids);
-  return [];
+  return ids.length === 0 ? Promise.resolve() : ask(c.get("queue"), (queue) => queue.giveBack(worker, ids));
 }
 
-function heldFor(c: Context<EndpointEnv>) {
+/** A poll that was answered sooner was held for nobody. */
+const waitedMs = 20;
+
+/** Jobs whose worker left during the held poll, or in the middle of the answer, go back at once. */
+function hand(
+  c: Context<EndpointEnv>,
+  worker: string,
+  { jobs, waited }: Taken,
+  ...[before, middle, after]: [string, Body, string]
+): Response {
+  const { signal } = c.req.raw;
   const waitUntil = (promise: Promise<unknown>) => c.executionCtx.waitUntil(promise);
-  return { queue: c.get("queue"), waitMs: holdMs, signal: c.req.raw.signal, waitUntil };
+  const broken = () => waitUntil(giveBack(c, worker, jobs));
+  const ready = waited ? (to: WritableStream) => knock(to, signal) : undefined;
+  const flows = waited || middle instanceof ReadableStream;
+  const body = flows
+    ? spliceFlowing(before, middle, after, { waitUntil, broken, ...(ready && { ready }) })
+    : splice(before, middle, after);
+  return new Response(body, { headers: json });
 }
 
-/** The request as it came, its id last: whatever the client called `id` counts no more. */
-function spliceJob({ id, request }: TakenJob): BodyInit {
-  return splice("", request, `,"id":${JSON.stringify(id)}}`);
+/** The request is as it came, its id last: whatever the client called `id` counts no more. */
+function endOf({ id }: TakenJob): string {
+  return `,"id":${JSON.stringify(id)}}`;
 }
 
-async function batchOf(jobs: readonly TakenJob[]): Promise<string> {
-  const texts = await Promise.all(jobs.map((job) => new Response(spliceJob(job)).text()));
-  return `[${texts.join(",")}]`;
+async function listOf(jobs: readonly TakenJob[]): Promise<Uint8Array> {
+  const texts = await Promise.all(jobs.map((job) => new Response(splice("", job.request, endOf(job))).text()));
+  return encoder.encode(texts.join(","));
 }
 
 const base = "/platform/v2/{endpoint}";
