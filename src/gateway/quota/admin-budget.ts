@@ -47,7 +47,7 @@ export const budgetOperations: readonly Operation[] = [
     summary: "The app's budget, and what is used of it",
     access: "operator",
     answer: budgetAnswerSchema,
-    errors: ["UNAUTHORIZED", "UNAVAILABLE"],
+    errors: ["UNAUTHORIZED", "METER_UNAVAILABLE"],
   },
   {
     method: "put",
@@ -56,6 +56,6 @@ export const budgetOperations: readonly Operation[] = [
     access: "operator",
     body: budgetSchema,
     answer: budgetAnswerSchema,
-    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE", "UNAVAILABLE"],
+    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE", "METER_UNAVAILABLE"],
   },
 ];

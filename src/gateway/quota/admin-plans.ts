@@ -6,15 +6,20 @@ import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
-import { controlReaderOf, controlStub } from "../control/control-reader.ts";
 import type { ControlView } from "../control/control-view.ts";
 import type { GatewayEnv } from "../env.ts";
-import { planNameSchema, rulesSchema } from "../rules.ts";
+import { planNameSchema, type Rule, rulesSchema } from "../rules.ts";
 import { builtInPlans, type PlansByName } from "./plans.ts";
 
 const planParam = z.object({ plan: planNameSchema });
 const planSchema = z.strictObject({ rules: rulesSchema }).meta({ id: "Plan" });
 const planAnswerSchema = planSchema.extend({ plan: z.string() }).meta({ id: "PlanOf" });
+
+/** Where the operator's plans are kept. */
+export interface PlanKeeper {
+  find(env: Env, name: string): Promise<readonly Rule[] | undefined>;
+  set(env: Env, name: string, rules: Rule[]): Promise<void>;
+}
 
 const known = new WeakMap<ControlView, { version: number; plans: PlansByName }>();
 
@@ -27,22 +32,24 @@ export function plansByName(control: ControlView): PlansByName {
   return plans;
 }
 
-/** Stands behind `operatorOnly`. */
-export const planRoutes = new Hono<GatewayEnv>()
-  .get("/admin/plans/:plan", zValidator("param", planParam, orRefuse), async (c) => {
+/** Stand behind `operatorOnly`. */
+export function planRoutes(keeper: PlanKeeper): Hono<GatewayEnv> {
+  const routes = new Hono<GatewayEnv>();
+  routes.get("/admin/plans/:plan", zValidator("param", planParam, orRefuse), async (c) => {
     const { plan } = c.req.valid("param");
     const builtIn = Object.hasOwn(builtInPlans, plan) ? builtInPlans[plan] : undefined;
-    const rules = (await controlStub(c.env).plan(plan))?.rules ?? builtIn;
+    const rules = (await keeper.find(c.env, plan)) ?? builtIn;
     if (!rules) throw new Problem("NOT_FOUND", "There is no such plan.");
     return c.json({ plan, rules });
-  })
-  .put("/admin/plans/:plan", zValidator("param", planParam, orRefuse), async (c) => {
+  });
+  routes.put("/admin/plans/:plan", zValidator("param", planParam, orRefuse), async (c) => {
     const { plan } = c.req.valid("param");
     const { rules } = await readSmallJson(c.req.raw, planSchema);
-    await controlStub(c.env).setPlan(plan, { rules });
-    controlReaderOf(c.env).outdate();
+    await keeper.set(c.env, plan, rules);
     return c.json({ plan, rules });
   });
+  return routes;
+}
 
 export const planOperations: readonly Operation[] = [
   {

@@ -5,8 +5,8 @@ import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
-import { readControl } from "../control/control-reader.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { readControl } from "../guards.ts";
 import { isUserId, readOwner } from "../owners.ts";
 import { microUsd, planNameSchema, rulesSchema } from "../rules.ts";
 import type { AccountSettings, Grant } from "./account-settings.ts";
@@ -114,7 +114,7 @@ async function describeUser(c: GatewayContext, user: string): Promise<z.output<t
   };
 }
 
-const read = ["INVALID_REQUEST", "UNAUTHORIZED", "UNAVAILABLE"] as const;
+const read = ["INVALID_REQUEST", "UNAUTHORIZED", "METER_UNAVAILABLE"] as const;
 const written = [...read, "INVALID_JSON", "PAYLOAD_TOO_LARGE"] as const;
 const path = "/admin/users/{user}";
 

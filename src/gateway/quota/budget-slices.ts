@@ -123,7 +123,7 @@ export class BudgetSlices {
 
 const unreachable: AdmitAnswer = {
   admitted: false,
-  code: "UNAVAILABLE",
+  code: "METER_UNAVAILABLE",
   detail: "The app's budget cannot be asked.",
   retryAfterSeconds: 1,
 };

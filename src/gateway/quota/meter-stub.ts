@@ -17,6 +17,6 @@ export async function orUnavailable<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch {
-    throw new Problem("UNAVAILABLE", "The quota cannot be reached.", { "Retry-After": "1" });
+    throw new Problem("METER_UNAVAILABLE", "The quota cannot be reached.", { "Retry-After": "1" });
   }
 }

@@ -4,6 +4,8 @@ import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { jobStates } from "../../contract/states.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { floodShield } from "../flood-shield.ts";
+import { authenticate, permitted } from "../guards.ts";
 import { plansByName } from "./admin-plans.ts";
 import type { Claims } from "./admissions.ts";
 import { microUsdAsUsd } from "./amounts.ts";
@@ -28,27 +30,32 @@ const usageSchema = z
   .object({ plan: z.string(), limits: z.array(limitSchema), jobs: z.array(jobSchema).describe("Newest first.") })
   .meta({ id: "Usage" });
 
-/** Stands behind `authenticate`. */
-export const usageRoute = new Hono<GatewayEnv>().get("/usage", async (c) => {
-  const { payer, owner } = c.get("principal");
-  const claims = claimsOf(c);
-  const meter = meterOf(c.env, payer);
-  const reads = Promise.all([meter.usage(claims), meter.jobs(owner, undefined, 0, shownJobs)]);
-  const [usage, { jobs }] = await orUnavailable(reads);
-  const plan = usage.plan ?? claims.plan;
-  return c.json({ plan, limits: usage.limits.map(renderLimit), jobs: jobs.map(renderJob) });
-});
+export const usageRoute = new Hono<GatewayEnv>().get(
+  "/usage",
+  authenticate,
+  permitted("usage"),
+  floodShield,
+  async (c) => {
+    const { payer, owner } = c.get("principal");
+    const claims = claimsOf(c);
+    const meter = meterOf(c.env, payer);
+    const reads = Promise.all([meter.usage(claims), meter.jobs(owner, undefined, 0, shownJobs)]);
+    const [usage, { jobs }] = await orUnavailable(reads);
+    const plan = usage.plan ?? claims.plan;
+    return c.json({ plan, limits: usage.limits.map(renderLimit), jobs: jobs.map(renderJob) });
+  },
+);
 
 /** What a meter must know of the caller's rules. */
 export function claimsOf(c: GatewayContext): Claims {
-  const { plan = c.get("config").defaultPlan, tokenId, rules = [], maxCostMicroUsd } = c.get("principal");
-  const narrows = rules.length > 0 || maxCostMicroUsd !== undefined;
+  const { plan = c.get("config").defaultPlan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
+  const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
   return {
     plan,
     plans: plansByName(c.get("control")),
     token:
       narrows && tokenId !== undefined
-        ? { id: tokenId, rules, ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
+        ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
         : undefined,
   };
 }
@@ -72,6 +79,13 @@ export const usageOperations: readonly Operation[] = [
     summary: "What the caller has used and may still use",
     access: "user",
     answer: usageSchema,
-    errors: ["UNAUTHORIZED", "OPERATION_FORBIDDEN", "RATE_LIMITED", "UNAVAILABLE"],
+    errors: [
+      "UNAUTHORIZED",
+      "TOKEN_EXPIRED",
+      "TOKEN_REVOKED",
+      "OPERATION_FORBIDDEN",
+      "RATE_LIMITED",
+      "METER_UNAVAILABLE",
+    ],
   },
 ];

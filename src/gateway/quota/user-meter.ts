@@ -4,6 +4,7 @@ import { type Config, readConfig } from "../../config.ts";
 import { migrate } from "../../wire/migrate.ts";
 import { remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
+import { keepResult } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
 import type { AccountSettings } from "./account-settings.ts";
 import { Admissions, type Claims, needsLease } from "./admissions.ts";
@@ -15,7 +16,6 @@ import { MeterStores } from "./meter-stores.ts";
 import { describeJob, type JobRow } from "./metered-jobs.ts";
 import type { AdmitAnswer, AdmitRequest, AskUpstream, Ending, MeteredJob, Metering, Settled } from "./metering.ts";
 import type { Notice } from "./outbox.ts";
-import { keepResult } from "./results.ts";
 import { steps } from "./schema.ts";
 import { describeUsage, type MeterUsage } from "./usage.ts";
 
@@ -69,7 +69,7 @@ export class UserMeter extends DurableObject<Env> implements Metering {
   }
 
   owe(admission: string, webhook: string): void {
-    this.#meter.jobs.owe(admission, webhook);
+    this.#stores.jobs.owe(admission, webhook);
   }
 
   release(admission: string): void {

@@ -2,8 +2,8 @@
 import { reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { resultKey } from "../../../src/gateway/kept-result.ts";
 import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
-import { resultKey } from "../../../src/gateway/quota/results.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const minuteMs = 60_000;

@@ -150,7 +150,7 @@ describe("1,000 payers", () => {
     await withBudget(async (budget) => {
       const crowd = new Crowd(budget, 1, seeded(1));
       crowd.lost = 1;
-      expect(await crowd.pick().admit()).toBe("UNAVAILABLE");
+      expect(await crowd.pick().admit()).toBe("METER_UNAVAILABLE");
       expect(crowd.used).toBe(0);
     });
   });

@@ -15,7 +15,7 @@ const rules: [Rule["unit"], Rule, string][] = [
 afterEach(reset);
 
 describe("200 parallel admissions against a limit of 50", () => {
-  it.each(rules)("admit exactly 50 by %s, ten times over", async (_unit, rule, code) => {
+  it.each(rules)("admit exactly 50 by %s, ten times over", { timeout: 60_000 }, async (_unit, rule, code) => {
     for (let round = 0; round < 10; round++) {
       const meter = meterOf(`user:${round}`);
       const asked = { plan: "tested", plans: { tested: [rule] }, reserveMicroUsd };

@@ -218,7 +218,7 @@ export class Ledger {
     if (code === "RATE_LIMITED") expect(since(minuteMs + minuteMs / 50)).toBeGreaterThanOrEqual(requestsLimit);
     else if (code === "TOO_MANY_JOBS") expect(this.#open().length).toBeGreaterThanOrEqual(jobsLimit);
     else if (code === "QUOTA_EXCEEDED") expect(this.#usedOn(now) + asked.reserveMicroUsd).toBeGreaterThan(dayLimit);
-    else expect([code, this.#budget]).toEqual(["UNAVAILABLE", false]);
+    else expect([code, this.#budget]).toEqual(["METER_UNAVAILABLE", false]);
     return undefined;
   }
 
@@ -293,9 +293,9 @@ export class Ledger {
     }
   }
 
-  /** Rings as often as the runtime would. */
+  /** As often as the runtime would: six questions at a time, and no more jobs are open than the plan allows. */
   async #ring(): Promise<void> {
-    for (let time = 0; time < 20; time++) await this.#meter.alarm();
+    for (let time = 0; time < 3; time++) await this.#meter.alarm();
     this.#noteExpiries();
     for (const known of this.#open()) expect(this.#expiry(known)).toBeGreaterThan(this.#world.now);
   }

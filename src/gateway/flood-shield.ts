@@ -1,7 +1,7 @@
 // The flood shield: counts a payer's requests at the edge before anything costs. It is coarse, and never the quota.
 import type { MiddlewareHandler } from "hono";
-import { Problem } from "../../errors.ts";
-import type { GatewayEnv } from "../env.ts";
+import { Problem } from "../errors.ts";
+import type { GatewayEnv } from "./env.ts";
 
 const windowSeconds = 10;
 
