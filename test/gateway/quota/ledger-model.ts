@@ -16,7 +16,7 @@ const dayMs = 24 * hourMs;
 
 const jobsLimit = 6;
 const dayLimit = 400_000;
-const requestsLimit = 12;
+const requestsLimit = 4;
 const plan: Rule[] = [
   { unit: "jobs", limit: jobsLimit },
   { unit: "usd", limit: dayLimit / 1e6, per: "day" },
