@@ -1,7 +1,7 @@
 // The key of a picture's link: it names the admission that made it, and proves itself, so that a made-up key costs nothing.
 import type { Config } from "../../config.ts";
 import { oncePer } from "../../wire/once-per.ts";
-import { admissionPattern } from "../jobs/admission.ts";
+import { admissionPattern } from "../admission.ts";
 import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
 
 const pattern = new RegExp(`^(${admissionPattern})-([0-9])-([0-9a-f]{32})$`);

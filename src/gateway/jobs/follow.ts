@@ -1,10 +1,10 @@
 // Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
 import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
+import { newAdmission } from "../admission.ts";
 import { keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
 import { readJob, readJson } from "../upstream-answer.ts";
-import { newAdmission } from "./admission.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { forgetEnding } from "./settling.ts";

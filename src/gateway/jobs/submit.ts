@@ -2,11 +2,11 @@
 import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
+import { newAdmission } from "../admission.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, type UpstreamJob } from "../upstream-answer.ts";
-import { newAdmission } from "./admission.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
 import { type Envelope, largeEnvelope, type Relayed, wholeEnvelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
