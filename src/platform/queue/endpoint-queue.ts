@@ -68,7 +68,9 @@ export class EndpointQueue extends DurableObject<Env> {
     const leave = rated ? this.#gate.enter(rated) : () => {};
     const upload = this.#queue.store.newPayloadKey();
     try {
-      return { upload, size: await this.#queue.store.payloads.upload(upload, body, this.clock()) };
+      const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
+      this.#arm();
+      return { upload, size: await stored };
     } catch (error) {
       this.discard(upload);
       throw error;
