@@ -4,8 +4,9 @@ import * as z from "zod";
 import { type Operation, openApi } from "./contract/operation.ts";
 import { describeFault, door } from "./door.ts";
 import { Problem } from "./errors.ts";
-import { gateway, gatewayOperations } from "./gateway/app.ts";
+import { gatewayOperations, gatewayRoutes } from "./gateway/app.ts";
 import { platform, platformOperations } from "./platform/app.ts";
+import { findUpstream } from "./upstream-choice.ts";
 import type { AppContext, AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
 
@@ -15,7 +16,7 @@ app.use(door);
 app.get("/healthz", (c) => c.json({ status: "ok" }));
 app.get("/openapi.json", (c) => c.json(openApi(operations, { title: "Sluice", version: "0.1.0" })));
 app.route("/platform", platform);
-app.route("/", gateway);
+app.route("/", gatewayRoutes(findUpstream));
 
 app.notFound((c) => refuse(noRoute(c), c.get("exchange")));
 app.onError((error, c) => {

@@ -7,19 +7,26 @@ import type { GatewayEnv } from "./env.ts";
 import { identifyCaller, operatorOnly } from "./guards.ts";
 import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
+import { hookOperations, hooks } from "./jobs/hooks.ts";
+import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
 
-export const gateway = new Hono<GatewayEnv>();
-
-gateway.route("/", catalog);
-gateway.route("/", sessionRoutes(identifyCaller));
-gateway.route("/", minting);
-
-gateway.use("/admin/*", operatorOnly);
-gateway.route("/", controlRoutes);
+export function gatewayRoutes(findUpstream: FindUpstream): Hono<GatewayEnv> {
+  const gateway = new Hono<GatewayEnv>();
+  gateway.route("/", catalog);
+  gateway.route("/", sessionRoutes(identifyCaller));
+  gateway.route("/", minting);
+  gateway.route("/", jobRoutes(findUpstream));
+  gateway.route("/", hooks);
+  gateway.use("/admin/*", operatorOnly);
+  gateway.route("/", controlRoutes);
+  return gateway;
+}
 
 export const gatewayOperations: readonly Operation[] = [
   ...catalogOperations,
   ...sessionOperations,
   ...mintingOperations,
+  ...jobOperations,
+  ...hookOperations,
   ...controlOperations,
 ];
