@@ -19,6 +19,10 @@ import { type Outcome, WorkerDesk } from "./worker-desk.ts";
 /** An alarm that failed comes back after this. */
 const retryAlarmMs = 1000;
 
+type Waiting = "runsync" | "status" | "openai";
+type Streaming = "stream" | "openai";
+type Part = { status: JobState; items: string[] };
+
 export class EndpointQueue extends DurableObject<Env> {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
@@ -69,7 +73,9 @@ export class EndpointQueue extends DurableObject<Env> {
     const leave = rated ? this.#gate.enter(rated) : () => {};
     const upload = this.#queue.store.newPayloadKey();
     try {
-      return { upload, size: await this.#queue.store.payloads.upload(upload, body, this.clock()) };
+      const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
+      this.#arm();
+      return { upload, size: await stored };
     } catch (error) {
       this.discard(upload);
       throw error;
@@ -92,12 +98,7 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until the job is at its end or the time is over. Who submitted it was let in then. */
-  async wait(
-    id: string,
-    waitMs: number,
-    ticket: string,
-    operation: "runsync" | "status" | "openai",
-  ): Promise<JobView | Refusal> {
+  async wait(id: string, waitMs: number, ticket: string, operation: Waiting): Promise<JobView | Refusal> {
     const refusal = operation === "status" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
     const leave = this.#gate.enter(operation);
@@ -110,12 +111,7 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until there is a chunk, the end, or the time is over; hands each chunk out once. */
-  async stream(
-    id: string,
-    waitMs: number,
-    ticket: string,
-    operation: "stream" | "openai" = "stream",
-  ): Promise<{ status: JobState; items: string[] } | Refusal> {
+  async stream(id: string, waitMs: number, ticket: string, operation: Streaming = "stream"): Promise<Part | Refusal> {
     const refusal = operation === "stream" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
     const leave = this.#gate.enter(operation);
