@@ -65,17 +65,18 @@ async function evenly(
 export interface GrowthRow {
   readonly waiting: number;
   readonly msPerJob: number;
-  /** Against the shortest queue, round by round. */
-  readonly ratio: number;
+  readonly cpuMsPerJob: number;
+  /** Of the CPU, against the shortest queue, round by round: others use the machine, but not the process. */
+  readonly cpuRatio: number;
 }
 
 /** Run, take, done and status of a job, while as many others wait. */
 export async function measureGrowth(lengths: readonly number[], rounds: number, jobs: number): Promise<GrowthRow[]> {
-  const servers: { waiting: number; server: Server; times: number[] }[] = [];
+  const servers: { waiting: number; server: Server; times: number[]; cpu: number[] }[] = [];
   try {
     for (const waiting of lengths) {
       const server = await Server.start({ settings: { ENDPOINTS: endpoint }, tmpfs: true });
-      servers.push({ waiting, server, times: [] });
+      servers.push({ waiting, server, times: [], cpu: [] });
       await (await submit(server)).json();
       await plantJobs(server, waiting);
       await expectWaiting(server, waiting);
@@ -83,12 +84,16 @@ export async function measureGrowth(lengths: readonly number[], rounds: number, 
     }
     for (let round = 0; round < rounds; round++) {
       const order = round % 2 === 0 ? servers : [...servers].reverse();
-      for (const { server, times } of order) times.push((await timed(() => workOff(server, jobs))) / jobs);
+      for (const { server, times, cpu } of order) {
+        const before = server.cpuMs();
+        times.push((await timed(() => workOff(server, jobs))) / jobs);
+        cpu.push((server.cpuMs() - before) / jobs);
+      }
     }
-    const shortest = servers[0]?.times ?? [];
-    return servers.map(({ waiting, times }) => {
-      const ratios = times.map((time, round) => time / (shortest[round] ?? Number.NaN));
-      return { waiting, msPerJob: median(times), ratio: median(ratios) };
+    const shortest = servers[0]?.cpu ?? [];
+    return servers.map(({ waiting, times, cpu }) => {
+      const ratios = cpu.map((ms, round) => ms / (shortest[round] ?? Number.NaN));
+      return { waiting, msPerJob: median(times), cpuMsPerJob: median(cpu), cpuRatio: median(ratios) };
     });
   } finally {
     await Promise.all(servers.map(({ server }) => server.stop()));

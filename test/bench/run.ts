@@ -17,7 +17,7 @@ const benches: Record<string, (small: boolean) => Promise<Table>> = {
   }),
   growth: async (small) => ({
     title: "Run, take, done and status of one job, by the number of jobs that wait",
-    rows: small ? await measureGrowth([100, 1000], 2, 20) : await measureGrowth([100, 1000, 10_000, 100_000], 7, 200),
+    rows: small ? await measureGrowth([100, 1000], 2, 20) : await measureGrowth([100, 1000, 10_000, 100_000], 7, 100),
   }),
   payloads: async (small) => ({
     title: "20 MB payloads: growth of the process above its start, for each in flight",
