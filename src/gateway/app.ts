@@ -9,6 +9,12 @@ import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
 import { hookOperations, hooks } from "./jobs/hooks.ts";
 import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
+import { operatorPlans } from "./operator-plans.ts";
+import { budgetOperations, budgetRoutes } from "./quota/admin-budget.ts";
+import { planOperations, planRoutes } from "./quota/admin-plans.ts";
+import { userOperations, userRoutes } from "./quota/admin-users.ts";
+import { tellMeter } from "./quota/revocation.ts";
+import { usageOperations, usageRoute } from "./quota/usage-route.ts";
 
 export function gatewayRoutes(findUpstream: FindUpstream): Hono<GatewayEnv> {
   const gateway = new Hono<GatewayEnv>();
@@ -17,8 +23,13 @@ export function gatewayRoutes(findUpstream: FindUpstream): Hono<GatewayEnv> {
   gateway.route("/", minting);
   gateway.route("/", jobRoutes(findUpstream));
   gateway.route("/", hooks);
+  gateway.route("/", usageRoute);
   gateway.use("/admin/*", operatorOnly);
+  gateway.use("/admin/users/:user/revoke", tellMeter);
   gateway.route("/", controlRoutes);
+  gateway.route("/", userRoutes);
+  gateway.route("/", planRoutes(operatorPlans));
+  gateway.route("/", budgetRoutes);
   return gateway;
 }
 
@@ -28,5 +39,9 @@ export const gatewayOperations: readonly Operation[] = [
   ...mintingOperations,
   ...jobOperations,
   ...hookOperations,
+  ...usageOperations,
   ...controlOperations,
+  ...userOperations,
+  ...planOperations,
+  ...budgetOperations,
 ];

@@ -16,6 +16,7 @@ import type { Operation as Documented } from "../../contract/operation.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import type { Remote } from "../../wire/remote.ts";
 import { remote } from "../../wire/remote.ts";
+import { floodShield } from "../flood-shield.ts";
 import { authenticate, identifyCaller, permitted } from "../guards.ts";
 import type { Metering } from "../quota/metering.ts";
 import type { Upstream } from "../upstream.ts";
@@ -54,7 +55,7 @@ export function jobRoutes(findUpstream: FindUpstream): Hono<JobEnv> {
 
   jobs.use("/v2/:model/openai/*", openAiErrors);
   jobs.get("/v2/:model/events/:job", ...byTicket, events);
-  jobs.use("/v2/:model/*", authenticate);
+  jobs.use("/v2/:model/*", authenticate, floodShield);
   jobs.post("/v2/:model/run", permitted("run"), knownModel, equip, (c) => submit(c, "run"));
   jobs.post("/v2/:model/runsync", permitted("runsync"), knownModel, waitQuery, equip, (c) =>
     submit(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
@@ -103,7 +104,8 @@ const relayed = [
 ] as const;
 const metered = [
   ...relayed,
-  ...(["INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE", "RATE_LIMITED", "METER_UNAVAILABLE"] as const),
+  ...(["INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE", "METER_UNAVAILABLE"] as const),
+  ...(["RATE_LIMITED", "TOO_MANY_JOBS", "QUOTA_EXCEEDED", "IN_PROGRESS", "IDEMPOTENCY_MISMATCH"] as const),
 ];
 const asked = { access: "user", errors: [...relayed, "JOB_NOT_FOUND"] } as const;
 const submitted = { access: "user", method: "post", body: jobRequestSchema, errors: metered } as const;
