@@ -86,7 +86,8 @@ export interface Config {
   readonly local: boolean;
   readonly upstream: Upstream;
   readonly upstreamKey: string;
-  readonly managementUrl: string | undefined;
+  /** A real management interface, and the key that opens it. */
+  readonly management: { url: string; key: string } | undefined;
   /** The first signs, all are accepted. */
   readonly signingSecrets: readonly string[];
   readonly appSecret: string | undefined;
@@ -174,7 +175,9 @@ function settle(settings: Settings): Config {
       ? { kind: "remote", url: settings.UPSTREAM_URL.replace(/\/+$/, "").replace(/\/v2$/, "") }
       : { kind: "embedded" },
     upstreamKey: (settings.UPSTREAM_URL && settings.UPSTREAM_API_KEY) || [...platformKeys.keys()][0] || "",
-    managementUrl: settings.MANAGEMENT_URL?.replace(/\/+$/, ""),
+    management: settings.MANAGEMENT_URL
+      ? { url: settings.MANAGEMENT_URL.replace(/\/+$/, ""), key: settings.UPSTREAM_API_KEY ?? "" }
+      : undefined,
     signingSecrets: splitList(settings.SIGNING_SECRET ?? ""),
     appSecret: settings.APP_SECRET,
     adminToken: settings.ADMIN_TOKEN ?? "",

@@ -71,9 +71,24 @@ export class AttachedWorkers {
     this.#takers = this.#takers.filter((taker) => taker.ticket !== ticket);
   }
 
-  /** The one who waits longest. */
-  nextTaker(): Taker | undefined {
-    return this.#takers.shift();
+  /** The one who waits longest of those who may take a job. */
+  nextTaker(mayTake: (worker: string) => boolean): Taker | undefined {
+    const index = this.#takers.findIndex(({ worker }) => mayTake(worker));
+    return index < 0 ? undefined : this.#takers.splice(index, 1)[0];
+  }
+
+  /** The endpoint is gone: nobody waits any more, and everybody stops. */
+  dismiss(): void {
+    for (const taker of this.#takers.splice(0)) taker.resolve(false);
+    for (const { onStop } of this.#workers.values()) onStop?.();
+  }
+
+  busy(): number {
+    return [...this.#workers.values()].filter(({ jobs }) => jobs.size > 0).length;
+  }
+
+  isBusy(worker: string): boolean {
+    return (this.#workers.get(worker)?.jobs.size ?? 0) > 0;
   }
 
   isWaiting(worker: string): boolean {
@@ -103,7 +118,7 @@ export class AttachedWorkers {
 
   count(now: number): { idle: number; running: number } {
     this.#forget(now);
-    const running = [...this.#workers.values()].filter(({ jobs }) => jobs.size > 0).length;
+    const running = this.busy();
     return { idle: this.#workers.size - running, running };
   }
 

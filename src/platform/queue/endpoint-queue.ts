@@ -5,9 +5,11 @@ import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import type { ErrorCode } from "../../errors.ts";
 import { migrate } from "../../wire/migrate.ts";
+import { remote } from "../../wire/remote.ts";
 import { builtInRunner } from "../workers/built-in.ts";
 import { until } from "./attached-workers.ts";
 import { defaultEndpointSettings, type EndpointSettings, endpointSettingsSchema } from "./endpoint-settings.ts";
+import type { ExecutedRow } from "./executed.ts";
 import { describeJob, type JobRow } from "./job.ts";
 import { deliver } from "./notices.ts";
 import { bodyOf } from "./payloads.ts";
@@ -42,7 +44,7 @@ const noticesAtOnce = 6;
 export class EndpointQueue extends DurableObject<Env> {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
-  readonly #queue: Queue;
+  #queue: Queue;
   readonly #rates = new RateLimits();
   /** Calls that wait, by their ticket. */
   readonly #held = new Map<string, () => void>();
@@ -51,16 +53,18 @@ export class EndpointQueue extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     migrate(ctx.storage, steps);
-    this.#queue = new Queue(ctx.storage, this.#readSettings(), {
-      now: () => this.clock(),
-      runBuiltIn: builtInRunner(
-        ctx,
-        env,
-        () => this.#queue,
-        () => this.#arm(),
-      ),
-    });
+    this.#queue = this.#openQueue();
     this.#arm();
+  }
+
+  #openQueue(): Queue {
+    const runBuiltIn = builtInRunner(
+      this.ctx,
+      this.env,
+      () => this.#queue,
+      () => this.#arm(),
+    );
+    return new Queue(this.ctx.storage, this.#readSettings(), { now: () => this.clock(), runBuiltIn });
   }
 
   submit(submission: Submission): { id: string } | Refusal {
@@ -254,11 +258,22 @@ export class EndpointQueue extends DurableObject<Env> {
     this.#arm();
   }
 
-  /** The endpoint is deleted: queue, results and history go for good. */
+  /** The endpoint is about to be deleted: nothing comes in any more, what runs ends, and its account hears what ran. */
+  retire(): ExecutedRow[] {
+    this.configure({ ...this.#queue.settings, closed: true });
+    this.#queue.retire();
+    return this.#queue.store.executed.all();
+  }
+
+  /** The endpoint is deleted: queue, results and history go for good. Only that it is gone stays known. */
   async wipe(): Promise<void> {
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
-    this.ctx.abort("the endpoint was deleted");
+    this.#armedAt = undefined;
+    migrate(this.ctx.storage, steps);
+    this.#queue = this.#openQueue();
+    this.configure({ ...defaultEndpointSettings, closed: true });
+    for (const release of this.#held.values()) release();
   }
 
   #readSettings(): EndpointSettings {
@@ -293,7 +308,8 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   #refuse(operation: RatedOperation): Refusal | undefined {
-    const { requestsPerWorker } = this.#queue.settings;
+    const { requestsPerWorker, closed } = this.#queue.settings;
+    if (closed) return { refused: "ENDPOINT_NOT_FOUND", detail: "endpoint not found" };
     const verdict = this.#rates.enter(operation, this.#queue.runningWorkers(), requestsPerWorker, this.clock());
     if (verdict.allowed) return undefined;
     const { detail, retryAfterSeconds } = verdict;
@@ -319,6 +335,7 @@ export class EndpointQueue extends DurableObject<Env> {
     try {
       const more = this.#queue.tick();
       this.#sendNotices();
+      await this.#tellExecuted();
       this.#arm();
       if (more) await this.ctx.storage.setAlarm(this.clock());
     } catch (error) {
@@ -326,6 +343,20 @@ export class EndpointQueue extends DurableObject<Env> {
         JSON.stringify({ alarm: "endpoint-queue", error: error instanceof Error ? error.name : "unknown" }),
       );
       await this.ctx.storage.setAlarm(Date.now() + retryAlarmMs);
+    }
+  }
+
+  /** What ran is told as sums, so that a report that comes twice counts once. */
+  async #tellExecuted(): Promise<void> {
+    const { executed } = this.#queue.store;
+    const rows = executed.untold(this.clock());
+    const [account, endpoint] = this.ctx.id.name?.split("/") ?? [];
+    if (rows.length === 0 || account === undefined || endpoint === undefined) return;
+    try {
+      await remote(this.env.ACCOUNT, account).recordExecuted(endpoint, rows);
+      executed.told(rows);
+    } catch {
+      executed.postpone(this.clock());
     }
   }
 

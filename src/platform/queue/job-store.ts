@@ -1,6 +1,7 @@
 // The jobs of one endpoint in SQL: every move keeps the totals, the timers and the outbox in step, in one transaction.
 import { isFinal } from "../../contract/states.ts";
 import { Chunks } from "./chunks.ts";
+import { Executed } from "./executed.ts";
 import { describeJob, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
 import { Outbox } from "./outbox.ts";
 import { Payloads } from "./payloads.ts";
@@ -39,6 +40,7 @@ export class JobStore {
   readonly payloads: Payloads;
   readonly outbox: Outbox;
   readonly chunks: Chunks;
+  readonly executed: Executed;
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
   /** The endpoint's own setting, for jobs that bring none. */
@@ -52,6 +54,7 @@ export class JobStore {
     this.payloads = new Payloads(storage.sql);
     this.outbox = new Outbox(storage.sql);
     this.chunks = new Chunks(storage.sql);
+    this.executed = new Executed(storage.sql);
     this.#totals = this.#readTotals();
   }
 
@@ -119,7 +122,8 @@ export class JobStore {
 
   nextDue(): number | undefined {
     const jobs = this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM jobs").one().at;
-    const times = [jobs ?? undefined, this.outbox.nextDue(), this.payloads.nextUploadDue()];
+    const others = [this.outbox.nextDue(), this.payloads.nextUploadDue(), this.executed.nextDue()];
+    const times = [jobs ?? undefined, ...others];
     const known = times.filter((time) => time !== undefined);
     return known.length > 0 ? Math.min(...known) : undefined;
   }
@@ -134,6 +138,7 @@ export class JobStore {
     const status = moves[job.status][event];
     if (status === undefined) return undefined;
     this.#count(job, -1);
+    if (job.status === "IN_PROGRESS") this.executed.add(event, job.worker, job.takenAt, now);
     if (status === "deleted") {
       this.#delete(job);
       return { job, deleted: true };

@@ -6,6 +6,7 @@ import type { EndpointSettings } from "./endpoint-settings.ts";
 import { Fleet, isBuiltIn } from "./fleet.ts";
 import { abandonedError, type JobEvent, type JobRow, nextTimer, overranError, retentionMs } from "./job.ts";
 import { type Change, JobStore } from "./job-store.ts";
+import { workersWanted } from "./scaling.ts";
 
 export const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
 
@@ -54,6 +55,7 @@ export class Queue {
     this.#around = around;
     this.#settings = settings;
     this.store = new JobStore(storage, settings.executionTimeoutMs);
+    this.store.executed.meter = settings.managed?.meter;
     this.#recover();
   }
 
@@ -76,6 +78,7 @@ export class Queue {
   configure(settings: EndpointSettings): void {
     this.#settings = settings;
     this.store.executionTimeoutMs = settings.executionTimeoutMs;
+    this.store.executed.meter = settings.managed?.meter;
     this.dispatch();
   }
 
@@ -140,7 +143,7 @@ export class Queue {
   /** Hands waiting jobs to whoever is there for them: real workers in line first, built-in ones where none is present. */
   dispatch(): void {
     for (let waiting = this.store.totals.waiting; waiting > 0; ) {
-      const taker = this.workers.nextTaker();
+      const taker = this.workers.nextTaker((worker) => this.#mayTake(worker));
       if (!taker) break;
       taker.resolve(true);
       waiting -= taker.batch;
@@ -150,6 +153,7 @@ export class Queue {
 
   /** Jobs for a real worker, now in its hands. */
   take(worker: string, count: number): JobRow[] {
+    if (!this.#mayTake(worker)) return [];
     const now = this.#around.now();
     return this.store.firstWaiting(count).flatMap((job) => {
       const moved = this.store.transaction(() => this.store.move(job, "taken", now, { worker }));
@@ -157,6 +161,21 @@ export class Queue {
       this.workers.holds(worker, job.id, now);
       return [moved.job];
     });
+  }
+
+  /** The workers of a managed endpoint are as many as its settings say: one more waits until another is done. */
+  #mayTake(worker: string): boolean {
+    const { managed, workersMax } = this.#settings;
+    return managed === undefined || this.workers.isBusy(worker) || this.workers.busy() < workersMax;
+  }
+
+  /** Ends whatever runs or waits: the endpoint is about to be deleted. */
+  retire(): void {
+    this.purge();
+    for (const worker of this.store.busyWorkers()) {
+      for (const job of this.store.heldBy(worker)) this.apply(job, "cancelled");
+    }
+    this.workers.dismiss();
   }
 
   #startBuiltIn(): void {
@@ -306,7 +325,17 @@ export class Queue {
     const { completed, failed, running: inProgress, waiting: inQueue, retried } = this.store.totals;
     const { idle, running } = this.#countWorkers();
     const workers = { idle, initializing: 0, ready: idle + running, running, throttled: 0, unhealthy: 0 };
-    return { jobs: { completed, failed, inProgress, inQueue, retried }, workers };
+    return { jobs: { completed, failed, inProgress, inQueue, retried }, workers, ...this.#scaling(running) };
+  }
+
+  #scaling(running: number) {
+    const { managed, workersMin, workersMax } = this.#settings;
+    if (!managed) return {};
+    const { waiting, waitingLow } = this.store.totals;
+    const oldest = this.store.firstWaiting(1)[0]?.queuedAt;
+    const longestWaitMs = oldest === undefined ? 0 : this.#around.now() - oldest;
+    const target = workersWanted(this.#settings, { waiting: waiting - waitingLow, running, longestWaitMs });
+    return { scaling: { ...managed.scaler, workersMin, workersMax, target } };
   }
 
   readyWorkers(): string[] {
