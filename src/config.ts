@@ -11,14 +11,20 @@ const text = z
   .optional();
 const oneOf = <const T extends string>(...values: T[]) =>
   text.pipe(z.enum(values, { error: `expected one of ${values.join(", ")}` }).optional());
-const list = text.transform(
-  (value) =>
-    value
-      ?.split(",")
-      .map((item) => item.trim())
-      .filter(Boolean) ?? undefined,
+const list = text.transform((value) => {
+  const items = splitList(value ?? "");
+  return items.length > 0 ? items : undefined;
+});
+const hosts = list.pipe(
+  z
+    .array(
+      z
+        .string()
+        .regex(/^[a-z0-9.:[\]-]+$/i, "expected host names")
+        .toLowerCase(),
+    )
+    .optional(),
 );
-const hosts = list.pipe(z.array(z.string().regex(/^[a-z0-9.:[\]-]+$/i, "expected host names")).optional());
 const usd = text.pipe(
   z
     .string()
@@ -26,18 +32,45 @@ const usd = text.pipe(
     .transform((value) => Math.round(Number(value) * 1e6))
     .optional(),
 );
-const url = text.pipe(z.url({ protocol: /^https?$/, error: "expected a URL" }).optional());
+/** In its normal form, so that a scheme in capitals is no way around the checks below. */
+const url = text.pipe(
+  z
+    .url({ protocol: /^https?$/, error: "expected a URL" })
+    .transform((value) => new URL(value).href)
+    .refine((value) => new URL(value).username === "" && new URL(value).password === "", "must carry no credentials")
+    .optional(),
+);
+/** A URL that paths are put behind. */
+const baseUrl = url
+  .refine((value) => !value || !/[?#]/.test(value), "must carry no query and no fragment")
+  .transform((value) => value?.replace(/\/+$/, ""));
 const name = z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$/, "expected letters, digits, - and _");
+
+/** Account names by key: `account=key,account=key`, or one bare key, which is the account `default`. */
+const accounts = list.transform((items = [], context): ReadonlyMap<string, string> | undefined => {
+  const [first, ...others] = items;
+  if (first === undefined) return undefined;
+  const pairs = items.flatMap((item) => {
+    const [, account, key] = /^([\w-]{1,64})=([^=].*)$/.exec(item) ?? [];
+    return account && key ? [[key, account] as const] : [];
+  });
+  if (pairs.length === 0 && others.length === 0) return new Map([[first, "default"]]);
+  const keys = new Map(pairs);
+  if (keys.size < items.length) {
+    context.addIssue({ code: "custom", message: "expected one key, or account=key,account=key, each key once" });
+  }
+  return keys;
+});
 
 const settingsSchema = z.object({
   LOCAL: oneOf("true", "false"),
-  UPSTREAM_URL: url,
+  UPSTREAM_URL: baseUrl,
   UPSTREAM_API_KEY: text,
-  MANAGEMENT_URL: url,
-  SIGNING_SECRET: text,
+  MANAGEMENT_URL: baseUrl,
+  SIGNING_SECRET: list,
   APP_SECRET: text,
   ADMIN_TOKEN: text,
-  PLATFORM_API_KEY: text,
+  PLATFORM_API_KEY: accounts,
   JWKS_URL: url,
   JWT_ISSUER: text,
   JWT_AUDIENCE: text,
@@ -50,11 +83,12 @@ const settingsSchema = z.object({
       .array(
         z
           .string()
-          .regex(/^(\*|https?:\/\/(\*\.)?[a-z0-9.-]+(:\d+)?)$/i, "expected origins, such as https://app.example.com"),
+          .regex(/^(\*|https?:\/\/(\*\.)?[a-z0-9.-]+(:\d+)?)$/i, "expected origins, such as https://app.example.com")
+          .toLowerCase(),
       )
       .optional(),
   ),
-  PUBLIC_URL: url,
+  PUBLIC_URL: baseUrl,
   IMAGE_REUSE: oneOf("seeded", "always", "never"),
   REUSE_SCOPE: oneOf("user", "shared"),
   IMAGE_LINKS: oneOf("gateway", "upstream"),
@@ -73,6 +107,7 @@ const settingsSchema = z.object({
 });
 type Settings = z.output<typeof settingsSchema>;
 export type SettingName = keyof Settings;
+export const settingNames = Object.keys(settingsSchema.shape) as readonly SettingName[];
 
 export interface Fault {
   readonly setting: SettingName;
@@ -86,7 +121,6 @@ export interface Config {
   readonly local: boolean;
   readonly upstream: Upstream;
   readonly upstreamKey: string;
-  /** A real management interface, and the key that opens it. */
   readonly management: { url: string; key: string } | undefined;
   /** The first signs, all are accepted. */
   readonly signingSecrets: readonly string[];
@@ -125,26 +159,21 @@ export function readConfig(env: object): Reading {
   return faults.length > 0 ? { ok: false, faults } : { ok: true, config: settle(parsed.data) };
 }
 
+const secrets = ["SIGNING_SECRET", "APP_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY", "UPSTREAM_API_KEY"] as const;
+
 /** What a setting demands of the others: secrets are required, and long enough outside a developer's machine. */
 function missingOrWeak(settings: Settings): Fault[] {
   const required: SettingName[] = ["SIGNING_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY"];
-  if (settings.UPSTREAM_URL) required.push("UPSTREAM_API_KEY");
-  if (settings.MANAGEMENT_URL) required.push("UPSTREAM_API_KEY");
+  if (settings.UPSTREAM_URL || settings.MANAGEMENT_URL) required.push("UPSTREAM_API_KEY");
   if (settings.JWKS_URL) required.push("JWT_ISSUER", "JWT_AUDIENCE");
   if (settings.ANONYMOUS === "turnstile") required.push("TURNSTILE_SECRET");
-  const missing = [...new Set(required)]
+  const missing = required
     .filter((setting) => settings[setting] === undefined)
     .map((setting) => ({ setting, problem: "is required" }));
   if (settings.LOCAL === "true") return missing;
-  const secrets: SettingName[] = [
-    "SIGNING_SECRET",
-    "ADMIN_TOKEN",
-    "PLATFORM_API_KEY",
-    "APP_SECRET",
-    "UPSTREAM_API_KEY",
-  ];
   const weak = secrets
-    .filter((setting) => secretParts(setting, settings[setting]).some((part) => byteLength(part) < minSecretBytes))
+    .filter((setting) => required.includes(setting) || setting === "APP_SECRET")
+    .filter((setting) => secretsIn(settings[setting]).some((secret) => byteLength(secret) < minSecretBytes))
     .map((setting) => ({ setting, problem: `must be at least ${minSecretBytes} bytes` }));
   return [...missing, ...weak];
 }
@@ -158,27 +187,27 @@ function unsafe(settings: Settings): Fault[] {
     .map((setting) => ({ setting, problem: "must be an https URL" }));
 }
 
-function secretParts(setting: SettingName, value: unknown): string[] {
-  if (typeof value !== "string") return [];
-  if (setting === "SIGNING_SECRET") return splitList(value);
-  if (setting === "PLATFORM_API_KEY") return [...readAccounts(value).keys()];
-  return [value];
+function secretsIn(value: string | readonly string[] | ReadonlyMap<string, string> | undefined): readonly string[] {
+  if (value === undefined) return [];
+  return typeof value === "string" ? [value] : [...(value instanceof Map ? value.keys() : value.values())];
 }
 
 function settle(settings: Settings): Config {
   const local = settings.LOCAL === "true";
-  const platformKeys = readAccounts(settings.PLATFORM_API_KEY ?? "");
+  const platformKeys = settings.PLATFORM_API_KEY ?? new Map<string, string>();
+  const [ownKey = ""] = platformKeys.keys();
   const { JWKS_URL, JWT_ISSUER, JWT_AUDIENCE, JWT_PLAN_CLAIM } = settings;
   return {
     local,
     upstream: settings.UPSTREAM_URL
-      ? { kind: "remote", url: settings.UPSTREAM_URL.replace(/\/+$/, "").replace(/\/v2$/, "") }
+      ? { kind: "remote", url: settings.UPSTREAM_URL.replace(/\/+v2$/, "") }
       : { kind: "embedded" },
-    upstreamKey: (settings.UPSTREAM_URL && settings.UPSTREAM_API_KEY) || [...platformKeys.keys()][0] || "",
-    management: settings.MANAGEMENT_URL
-      ? { url: settings.MANAGEMENT_URL.replace(/\/+$/, ""), key: settings.UPSTREAM_API_KEY ?? "" }
-      : undefined,
-    signingSecrets: splitList(settings.SIGNING_SECRET ?? ""),
+    upstreamKey: (settings.UPSTREAM_URL && settings.UPSTREAM_API_KEY) ?? ownKey,
+    management:
+      settings.MANAGEMENT_URL && settings.UPSTREAM_API_KEY
+        ? { url: settings.MANAGEMENT_URL, key: settings.UPSTREAM_API_KEY }
+        : undefined,
+    signingSecrets: settings.SIGNING_SECRET ?? [],
     appSecret: settings.APP_SECRET,
     adminToken: settings.ADMIN_TOKEN ?? "",
     platformKeys,
@@ -190,7 +219,7 @@ function settle(settings: Settings): Config {
     anonymous: settings.ANONYMOUS ?? (local ? "open" : "off"),
     turnstileSecret: settings.TURNSTILE_SECRET,
     allowedOrigins: settings.ALLOWED_ORIGINS ?? (local ? ["*"] : []),
-    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ""),
+    publicUrl: settings.PUBLIC_URL,
     imageReuse: settings.IMAGE_REUSE ?? "seeded",
     reuseScope: settings.REUSE_SCOPE ?? "user",
     imageLinks: settings.IMAGE_LINKS ?? "gateway",
@@ -200,13 +229,6 @@ function settle(settings: Settings): Config {
     endpoints: settings.ENDPOINTS ?? [],
     sampleDelayMs: settings.SAMPLE_DELAY_MS ?? 400,
   };
-}
-
-/** `account=key,account=key`, or a single bare key, which is the account `default`. */
-function readAccounts(value: string): ReadonlyMap<string, string> {
-  const parts = splitList(value).map((part) => /^([\w-]{1,64})=([^=].*)$/.exec(part));
-  if (parts.some((part) => part === null)) return new Map([[value, "default"]]);
-  return new Map(parts.flatMap((part) => (part ? [[part[2] ?? "", part[1] ?? ""]] : [])));
 }
 
 function splitList(value: string): string[] {

@@ -1,9 +1,10 @@
 // Holds the house together: imports go down, the two wings never meet, and no file is a drawer for leftovers.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const src = new URL("../src/", import.meta.url).pathname;
+const src = fileURLToPath(new URL("../src/", import.meta.url));
 /** Lowest first. The two wings share a floor and have no door between them. */
 const floors = [
   ["config", "errors"],
@@ -26,6 +27,14 @@ const importsOf = (path: string) =>
   [...readFileSync(join(src, path), "utf8").matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map((match) =>
     relative(src, resolve(dirname(join(src, path)), match[1] as string)),
   );
+/** What a file asks of others when it runs: types are gone by then. */
+const valuesOf = (path: string) => {
+  const statements = readFileSync(join(src, path), "utf8").matchAll(
+    /^(?:import|export) (type )?[^;]*?from "(\.[^"]+)"/gm,
+  );
+  const asked = [...statements].filter(([, type]) => type === undefined);
+  return asked.map(([, , to]) => relative(src, resolve(dirname(join(src, path)), to as string)));
+};
 
 /** The arrow is refused, and why; undefined where it is fine. */
 function fault(from: string, to: string): string | undefined {
@@ -37,11 +46,15 @@ function fault(from: string, to: string): string | undefined {
   return undefined;
 }
 
-/** Rooms of one wing meet in that wing's app.ts, or below it: nothing else imports the map. */
+/** Rooms of one wing meet in files of the wing itself, its app.ts above all; next door there are only words, no calls. */
 function passage(from: string, to: string): string | undefined {
   const isMap = /^(gateway|platform)\/app(\.ts)?$/.test(to);
-  return isMap && from !== "app.ts" ? `${from} imports ${to}, the map above it` : undefined;
+  if (isMap && from !== "app.ts") return `${from} imports ${to}, the map above it`;
+  const [left, right] = [wingRoomOf(from), wingRoomOf(to)];
+  return left && right && left !== right ? `${from} imports ${to}, the room next door` : undefined;
 }
+/** `gateway/jobs` of `gateway/jobs/submit.ts`; files that stand in the wing itself are everyone's. */
+const wingRoomOf = (path: string) => /^((?:gateway|platform)\/[^/]+)\//.exec(path)?.[1];
 
 describe("the house", () => {
   it("has sources, each in a room that stands on a floor", () => {
@@ -50,14 +63,21 @@ describe("the house", () => {
   });
 
   it.each(sources)("%s imports only from below", (path) => {
-    const arrows = importsOf(path);
-    expect(arrows.map((to) => fault(path, to) ?? passage(path, to)).filter(Boolean)).toEqual([]);
+    const faults = importsOf(path).map((to) => fault(path, to));
+    const passages = valuesOf(path).map((to) => passage(path, to));
+    expect([...faults, ...passages].filter(Boolean)).toEqual([]);
   });
 
   it("refuses an arrow that runs up, one between the wings, and one to nowhere", () => {
     expect(fault("contract/job.ts", "gateway/app.ts")).toMatch(/a floor above/);
     expect(fault("gateway/app.ts", "platform/app.ts")).toMatch(/its neighbour/);
     expect(fault("app.ts", "leftovers/x.ts")).toMatch(/no floor/);
+    expect(fault("wire/cors.ts", "cli/start.ts")).toMatch(/no floor/);
+    expect(passage("gateway/catalog.ts", "gateway/app.ts")).toMatch(/the map above it/);
+    expect(passage("gateway/jobs/submit.ts", "gateway/quota/plans.ts")).toMatch(/the room next door/);
+    expect(passage("gateway/app.ts", "gateway/jobs/submit.ts")).toBeUndefined();
+    expect(passage("gateway/jobs/submit.ts", "gateway/jobs/handle.ts")).toBeUndefined();
+    expect(passage("gateway/jobs/submit.ts", "gateway/upstream.ts")).toBeUndefined();
     expect(fault("gateway/app.ts", "models/index.ts")).toBeUndefined();
   });
 

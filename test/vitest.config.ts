@@ -1,27 +1,29 @@
 // Two projects: what runs inside workerd with the real bindings, and what runs on Node (real processes, real clients, the sources).
+import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
+import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import { testSettings } from "./support/settings.ts";
 
-const root = new URL("..", import.meta.url).pathname;
-const onNode = ["test/e2e/**/*.test.ts", "test/floors.test.ts"];
+const root = fileURLToPath(new URL("..", import.meta.url));
+const onNode = ["test/e2e/**/*.test.ts", "test/floors.test.ts", "test/readme.test.ts"];
 
-// A `.dev.vars` of the developer's own must not change what the tests see, nor its absence warn.
+// The secrets are named here too, so that wrangler warns of none, nor says where it found them.
 Object.assign(process.env, testSettings);
+process.env["WRANGLER_LOG"] ??= "warn";
+/** Every setting, so that a `.dev.vars` of the developer's own changes nothing of what the tests see. */
+const bindings = { ...readWranglerConfig({ config: `${root}wrangler.toml` }).vars, ...testSettings };
 
 export default defineConfig({
   root,
   test: {
+    // Log lines are noise until a test fails.
+    silent: "passed-only",
     projects: [
       {
         root,
-        plugins: [
-          cloudflareTest({
-            wrangler: { configPath: "./wrangler.toml" },
-            miniflare: { bindings: testSettings },
-          }),
-        ],
-        test: { name: "worker", include: ["test/**/*.test.ts"], exclude: onNode },
+        plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" }, miniflare: { bindings } })],
+        test: { name: "worker", include: ["test/**/*.test.ts"], exclude: onNode, restoreMocks: true },
       },
       { root, test: { name: "node", include: onNode, testTimeout: 60_000, hookTimeout: 60_000 } },
     ],

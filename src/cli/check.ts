@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { root, wrangler } from "./wrangler.ts";
+import { readWrangler, root } from "./wrangler.ts";
 
 const bundleBudgetBytes = 100 * 1024;
 
@@ -25,7 +25,7 @@ function run(step: string, tool: string, args: string[]): void {
 }
 
 async function runWrangler(step: string, args: string[]): Promise<string> {
-  const { status, output } = await collect(args);
+  const { status, output } = await readWrangler(args);
   report(step, status, output);
   return output;
 }
@@ -35,15 +35,6 @@ function report(step: string, status: number | null, output: string): void {
   if (status === 0) return;
   console.error(output);
   process.exit(1);
-}
-
-async function collect(args: string[]): Promise<{ status: number | null; output: string }> {
-  const child = wrangler(args, "pipe");
-  let output = "";
-  child.stdout?.on("data", (data) => (output += data));
-  child.stderr?.on("data", (data) => (output += data));
-  const status = await new Promise<number | null>((resolve) => child.on("exit", resolve));
-  return { status, output };
 }
 
 /** What is uploaded, counted as the platform counts it, and the CPU that its start takes on this machine. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { randomSecret } from "./dev-vars.ts";
-import { root, wrangler } from "./wrangler.ts";
+import { readWrangler, root, wrangler } from "./wrangler.ts";
 
 /** What pressing Enter means: a random value where ours will do, `none` where only the operator can know. */
 const answers: Record<string, () => string> = {
@@ -30,17 +30,21 @@ function requiredSecrets(): string[] {
   return [...names.matchAll(/"(\w+)"/g)].map(([, name]) => name as string);
 }
 
-/** None where the Worker was never deployed: wrangler then has nothing to list. */
+/** None where the Worker was never deployed. Any other failure ends here: to ask again would replace secrets in use. */
 async function secretsOfTheAccount(): Promise<string[]> {
-  const child = wrangler(["secret", "list", "--format", "json"], "pipe");
-  let output = "";
-  child.stdout?.on("data", (data) => (output += data));
-  const status = await new Promise((resolve) => child.on("exit", resolve));
-  return status === 0 ? (JSON.parse(output) as { name: string }[]).map(({ name }) => name) : [];
+  const { status, stdout, output } = await readWrangler(["secret", "list", "--format", "json"]);
+  if (status === 0) return (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name);
+  if (output.includes("If this is a new Worker, run")) return [];
+  console.error(output);
+  process.exit(1);
 }
 
 async function ask(names: string[]): Promise<Record<string, string>> {
   const given: Record<string, string> = {};
+  if (names.length > 0 && !process.stdin.isTTY) {
+    console.error(`Run this in a terminal: it asks for ${names.join(", ")}.`);
+    process.exit(1);
+  }
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   for (const name of names) {
     const fallback = answers[name]?.() ?? "none";

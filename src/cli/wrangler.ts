@@ -1,7 +1,8 @@
 // Runs wrangler quietly: no banner, no telemetry, no look-up of a location outside the machine.
 import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 
-export const root = new URL("../../", import.meta.url).pathname;
+export const root = fileURLToPath(new URL("../../", import.meta.url));
 
 const quiet = {
   CLOUDFLARE_CF_FETCH_ENABLED: "false",
@@ -12,6 +13,18 @@ const quiet = {
 export function wrangler(args: string[], stdio: "inherit" | "pipe" = "inherit") {
   const bin = `${root}node_modules/wrangler/bin/wrangler.js`;
   return spawn(process.execPath, [bin, ...args], { cwd: root, stdio, env: { ...process.env, ...quiet } });
+}
+
+/** Runs it to its end, and hands over what it printed. */
+export function readWrangler(args: string[]): Promise<{ status: number | null; stdout: string; output: string }> {
+  const child = wrangler(args, "pipe");
+  const printed = { stdout: "", output: "" };
+  child.stdout?.on("data", (data) => {
+    printed.stdout += data;
+    printed.output += data;
+  });
+  child.stderr?.on("data", (data) => (printed.output += data));
+  return new Promise((resolve) => child.on("close", (status) => resolve({ status, ...printed })));
 }
 
 if (import.meta.main) wrangler(process.argv.slice(2)).on("exit", (code) => process.exit(code ?? 1));

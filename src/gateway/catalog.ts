@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../contract/operation.ts";
 import { Problem } from "../errors.ts";
-import { describe, findModel, models } from "../models/index.ts";
+import { describeModel, findModel, models } from "../models/index.ts";
 import type { AppEnv } from "../wire/exchange.ts";
 
 const entrySchema = z
@@ -19,11 +19,11 @@ const entrySchema = z
   .meta({ id: "Model" });
 
 export const catalog = new Hono<AppEnv>()
-  .get("/models", (c) => c.json({ models: models.map(describe) }))
+  .get("/models", (c) => c.json({ models: models.map(describeModel) }))
   .get("/models/:model", (c) => {
     const model = findModel(c.req.param("model"));
     if (!model) throw new Problem("MODEL_NOT_FOUND", "There is no such model.");
-    return c.json(describe(model));
+    return c.json(describeModel(model));
   });
 
 export const catalogOperations: readonly Operation[] = [

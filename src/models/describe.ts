@@ -9,7 +9,7 @@ export type CatalogEntry = Pick<Model, "id" | "title" | "kind" | "price" | "outp
 
 const entries = new WeakMap<Model, CatalogEntry>();
 
-export function describe(model: Model): CatalogEntry {
+export function describeModel(model: Model): CatalogEntry {
   const known = entries.get(model);
   if (known) return known;
   const { id, title, kind, price, output, reuse } = model;

@@ -21,7 +21,7 @@ import { wan } from "./wan.ts";
 import { zImage } from "./z-image.ts";
 
 export { canonicalInput, seedOf } from "./canonical.ts";
-export { type CatalogEntry, describe } from "./describe.ts";
+export { type CatalogEntry, describeModel } from "./describe.ts";
 export type { Kind, Model, ModelInput, OutputShape, Reuse } from "./model.ts";
 
 /** Part of every reuse key: raise it when a default changes, or what a model makes of the same input. */

@@ -8,7 +8,7 @@ export function readKey(headers: Headers): string | undefined {
   return value === "" || value === undefined || value.length > maxKeyLength ? undefined : value;
 }
 
-const maxKeyLength = 8192;
+export const maxKeyLength = 8192;
 const encoder = new TextEncoder();
 
 /** Tells nothing by its timing: both sides are hashed first, so that their lengths are equal. */

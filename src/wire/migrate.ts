@@ -1,14 +1,18 @@
-// Durable Objects move forward by numbered SQL when they wake: step n brings a store from version n to n + 1.
+// Moves a Durable Object's tables forward: numbered SQL, each step once, when the object wakes.
 
-export function migrate(storage: DurableObjectStorage, steps: readonly string[]): void {
-  const { sql } = storage;
-  sql.exec("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
-  const row = sql.exec<{ version: number }>("SELECT version FROM schema_version").toArray()[0];
-  const version = row?.version ?? 0;
-  if (version >= steps.length) return;
+type Storage = Pick<DurableObjectStorage, "sql" | "transactionSync">;
+
+/**
+ * Runs the steps that this object has not seen. A step is never edited once deployed: a change is a further step.
+ * Steps only add, so that the version before, rolled back to, still finds what it knows.
+ */
+export function migrate(storage: Storage, steps: readonly string[]): void {
+  storage.sql.exec("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
+  const done = storage.sql.exec<{ version: number }>("SELECT version FROM schema_version").toArray()[0]?.version;
+  if ((done ?? 0) >= steps.length) return;
   storage.transactionSync(() => {
-    for (const step of steps.slice(version)) sql.exec(step);
-    sql.exec("DELETE FROM schema_version");
-    sql.exec("INSERT INTO schema_version (version) VALUES (?)", steps.length);
+    for (const step of steps.slice(done ?? 0)) storage.sql.exec(step);
+    const keep = done === undefined ? "INSERT INTO schema_version VALUES (?)" : "UPDATE schema_version SET version = ?";
+    storage.sql.exec(keep, steps.length);
   });
 }

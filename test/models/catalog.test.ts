@@ -2,7 +2,7 @@
 /// <reference types="vite/types/importMeta.d.ts" />
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { describe as entryOf, findModel, type Model, models } from "../../src/models/index.ts";
+import { describeModel as entryOf, findModel, type Model, models } from "../../src/models/index.ts";
 import { type Documented, documented, type FieldType } from "./documented.ts";
 import { changed, faults, pathOf, read, smallest } from "./requests.ts";
 

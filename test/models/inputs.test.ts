@@ -1,6 +1,6 @@
 // What real clients send passes; what cannot be right is refused where it stands.
 import { describe, expect, it } from "vitest";
-import { describe as entryOf, findModel, type Model, type ModelInput } from "../../src/models/index.ts";
+import { describeModel as entryOf, findModel, type Model, type ModelInput } from "../../src/models/index.ts";
 import { changed, faults } from "./requests.ts";
 
 function model(id: string): Model {

@@ -1,7 +1,7 @@
 // What is reserved, to the micro-USD, and what an answer is believed to cost.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describe as entryOf, findModel, type Model, type ModelInput, models } from "../../src/models/index.ts";
+import { describeModel as entryOf, findModel, type Model, type ModelInput, models } from "../../src/models/index.ts";
 
 function model(id: string): Model {
   const found = findModel(id);

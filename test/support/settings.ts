@@ -10,3 +10,6 @@ export const testSettings = {
   TURNSTILE_SECRET: "none",
   SAMPLE_DELAY_MS: "0",
 };
+
+/** The same, anywhere but on a developer's machine. */
+export const deployedSettings = { ...testSettings, LOCAL: "" };

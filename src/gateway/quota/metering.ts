@@ -16,7 +16,9 @@ export interface AdmitRequest {
   /** The rules of that plan and of the operator's plans by name, as control has them. */
   readonly plans: Readonly<Record<string, readonly Rule[]>>;
   /** The token's own narrowing, counted per token. */
-  readonly token: { readonly id: string; readonly rules: readonly Rule[]; readonly maxCostMicroUsd?: number } | undefined;
+  readonly token:
+    | { readonly id: string; readonly rules: readonly Rule[]; readonly maxCostMicroUsd?: number }
+    | undefined;
   readonly reserveMicroUsd: number;
   /** How long the job may live, and how long the upstream keeps its result: when the meter must ask by itself. */
   readonly ttlMs: number;

@@ -2,7 +2,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { migrate } from "../../wire/migrate.ts";
 import { remote } from "../../wire/remote.ts";
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import { type Question, type Sum, sumUp } from "./billing-report.ts";
 import { type Borrowed, Catalogue } from "./catalogue.ts";
 import { Duties, type DutyKind } from "./duties.ts";

@@ -1,5 +1,5 @@
 // The public templates of all accounts, and which accounts use them. It lives in an object of its own.
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import { inUse, type Page, Rows } from "./rows.ts";
 import type { Template } from "./template.ts";
 

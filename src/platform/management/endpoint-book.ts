@@ -1,7 +1,7 @@
 // The account's endpoints: how one is made and changed, and what its queue is told.
 
-import type { Refusal } from "../queue/endpoint-queue.ts";
 import type { EndpointSettings } from "../queue/endpoint-settings.ts";
+import type { Refusal } from "../queue/views.ts";
 import type { Endpoint, EndpointChange, EndpointInput } from "./endpoints.ts";
 import { changed } from "./fields.ts";
 import type { Circumstances, Ledger } from "./ledger.ts";

@@ -1,7 +1,8 @@
 // The objects that an account speaks with: the queues of its endpoints, the public catalogue, other accounts.
 import { type Remote, remote } from "../../wire/remote.ts";
 import { queueName } from "../endpoints.ts";
-import type { EndpointQueue, Refusal } from "../queue/endpoint-queue.ts";
+import type { EndpointQueue } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import type { Account } from "./account.ts";
 import { catalogueName } from "./catalogue.ts";
 import type { Duty } from "./duties.ts";

@@ -3,7 +3,7 @@ import { type Context, Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { accepted } from "../answers.ts";
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import * as fields from "./fields.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Volume, volumeSchema } from "./pod.ts";

@@ -1,5 +1,5 @@
 // The account's Pods: records with a price and a clock.
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import { defaultPorts, refer } from "./fields.ts";
 import type { Circumstances, Ledger } from "./ledger.ts";
 import { lockedOut, type Pod, type PodEvent, type PodMove, podMoves, statusChange, type Volume } from "./pod.ts";

@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { accepted } from "../answers.ts";
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import * as fields from "./fields.ts";
 import { answerList, found, idIn, listed, type ManagementEnv, readBody, written } from "./resource.ts";
 import { absent, inUse, nameTaken, newId, type Page, Rows } from "./rows.ts";

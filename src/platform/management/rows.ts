@@ -1,5 +1,5 @@
 // Records as JSON rows, in the order of their creation; lists come in pages, each record as the text that is stored.
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 
 export interface Page {
   readonly items: readonly string[];

@@ -1,5 +1,5 @@
 // The account's templates, and which ones its Pods and endpoints may use.
-import type { Refusal } from "../queue/endpoint-queue.ts";
+import type { Refusal } from "../queue/views.ts";
 import { changed, refer } from "./fields.ts";
 import type { Credit } from "./ledger.ts";
 import { earnedMicroUsd, usd } from "./prices.ts";

@@ -47,10 +47,20 @@ export class Executed {
     return this.#sql.exec<{ at: number | null }>("SELECT MIN(tellAt) AS at FROM executed").one().at ?? undefined;
   }
 
-  /** All that was not told yet, once the first of it is due. */
-  untold(now: number): ExecutedRow[] {
+  /** Sends what was not told yet, once the first of it is due. Sums are sent, so what comes twice counts once. */
+  async report(now: number, send: (rows: readonly ExecutedRow[]) => Promise<void>): Promise<void> {
     const due = this.nextDue();
-    if (due === undefined || due > now) return [];
+    if (due === undefined || due > now) return;
+    const rows = this.#untold();
+    try {
+      await send(rows);
+      this.#told(rows);
+    } catch {
+      this.#sql.exec("UPDATE executed SET tellAt = ? WHERE tellAt IS NOT NULL", now + tellAfterMs);
+    }
+  }
+
+  #untold(): ExecutedRow[] {
     const query = "SELECT meter, hour, worker, ms FROM executed WHERE tellAt IS NOT NULL LIMIT ?";
     return this.#sql.exec<ExecutedRow>(query, rowsAtOnce).toArray();
   }
@@ -60,15 +70,10 @@ export class Executed {
   }
 
   /** Heard, unless more has come since. */
-  told(rows: readonly ExecutedRow[]): void {
+  #told(rows: readonly ExecutedRow[]): void {
     for (const { meter, hour, worker, ms } of rows) {
       const query = "UPDATE executed SET tellAt = NULL WHERE meter = ? AND hour = ? AND worker = ? AND ms = ?";
       this.#sql.exec(query, meter, hour, worker, ms);
     }
-  }
-
-  /** The account was not reached: later then. */
-  postpone(now: number): void {
-    this.#sql.exec("UPDATE executed SET tellAt = ? WHERE tellAt IS NOT NULL", now + tellAfterMs);
   }
 }

@@ -1,0 +1,90 @@
+// Reads CONTROL for an isolate: in front of a request only where what is known has become too old.
+import { Problem } from "../../errors.ts";
+import { oncePer } from "../../wire/once-per.ts";
+import type { GatewayContext } from "../env.ts";
+import { type ControlChanges, ControlView } from "./control-view.ts";
+
+/** A revocation counts everywhere after this long. */
+const freshMs = 20_000;
+/** From here on it is read beside a request, so that a busy isolate never waits. */
+const earlyMs = 10_000;
+/** CONTROL cannot be reached: what is known counts this long in all, then nobody is let in. */
+const graceMs = 60_000;
+const timeoutMs = 2_000;
+/** From a question that failed to the next one; a question that was not answered in time has used up most of it. */
+const failurePauseMs = 2_500;
+
+export type ReadChanges = (since: number) => Promise<ControlChanges | undefined>;
+export type Defer = (work: Promise<unknown>) => void;
+
+export class ControlReader {
+  readonly #read: ReadChanges;
+  #view = new ControlView();
+  #readAt = Number.NEGATIVE_INFINITY;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #failedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(read: ReadChanges) {
+    this.#read = read;
+  }
+
+  /** No promise where what is known is fresh. */
+  current(now: number, defer: Defer): ControlView | Promise<ControlView> {
+    const age = now - this.#readAt;
+    if (age >= freshMs) return this.#wait(now);
+    if (age >= earlyMs && now - this.#askedAt >= timeoutMs) defer(this.#renew(now).catch(() => undefined));
+    return this.#view;
+  }
+
+  /** The operator changed something through this isolate: the next request reads it. */
+  outdate(): void {
+    this.#readAt -= freshMs;
+  }
+
+  async #wait(now: number): Promise<ControlView> {
+    const refuse = () => {
+      if (now - this.#readAt < graceMs) return this.#view;
+      throw new Problem("CONTROL_UNAVAILABLE", "Whether the token was revoked cannot be told.", retrySoon);
+    };
+    if (now - this.#failedAt < failurePauseMs) return refuse();
+    return this.#renew(now).then(() => this.#view, refuse);
+  }
+
+  /** As old as the question, not as the answer. Concurrent calls each ask: a promise belongs to its request. */
+  async #renew(now: number): Promise<void> {
+    this.#askedAt = now;
+    try {
+      const changes = await within(timeoutMs, this.#read(this.#view.version));
+      if (changes) this.#view.apply(changes, now);
+      this.#readAt = Math.max(this.#readAt, now);
+    } catch (error) {
+      this.#failedAt = now;
+      console.error(JSON.stringify({ binding: "CONTROL", problem: String(error) }));
+      throw error;
+    }
+  }
+}
+
+const retrySoon = { "Retry-After": "3" };
+
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  const timer = Promise.withResolvers<never>();
+  const timeout = setTimeout(() => timer.reject(new Error("took too long")), milliseconds);
+  try {
+    return await Promise.race([work, timer.promise]);
+  } finally {
+    clearTimeout(timeout);
+  }
+}
+
+export function controlStub(env: Env) {
+  return env.CONTROL.getByName("control");
+}
+
+export const controlReaderOf = oncePer(
+  (env: Env) => new ControlReader(async (since) => controlStub(env).snapshot(since)),
+);
+
+export function readControl(c: GatewayContext): ControlView | Promise<ControlView> {
+  return controlReaderOf(c.env).current(c.get("exchange").startedAt, (work) => c.executionCtx.waitUntil(work));
+}

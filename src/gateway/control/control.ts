@@ -1,0 +1,99 @@
+// CONTROL: the operator's settings and revocations, in one place that every isolate reads.
+import { DurableObject } from "cloudflare:workers";
+import { migrate } from "../../wire/migrate.ts";
+import type { ControlChanges, ModelSwitch, Plan, Row } from "./control-view.ts";
+
+/** Every row carries the version that wrote it, so that an isolate reads only what it has not seen. */
+const steps = [
+  `CREATE TABLE latest (version INTEGER NOT NULL);
+   INSERT INTO latest VALUES (0);
+   CREATE TABLE plans (name TEXT PRIMARY KEY, value TEXT NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
+   CREATE TABLE models (name TEXT PRIMARY KEY, value TEXT NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
+   CREATE TABLE revoked_users (name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
+   CREATE TABLE revoked_tokens (name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
+   CREATE INDEX revoked_users_by_version ON revoked_users (version);
+   CREATE INDEX revoked_tokens_by_version ON revoked_tokens (version);
+   CREATE INDEX revoked_tokens_by_expiry ON revoked_tokens (value);`,
+];
+
+type Table = "plans" | "models" | "revoked_users" | "revoked_tokens";
+
+export class Control extends DurableObject<Env> {
+  readonly #sql: SqlStorage;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#sql = ctx.storage.sql;
+    migrate(ctx.storage, steps);
+  }
+
+  /** Undefined where nothing changed. */
+  snapshot(sinceVersion: number): ControlChanges | undefined {
+    const version = this.#version();
+    if (sinceVersion === version) return undefined;
+    const restarted = sinceVersion > version;
+    const since = restarted ? 0 : sinceVersion;
+    return {
+      restarted,
+      version,
+      plans: this.#changed<string>("plans", since).map(parseValue<Plan>),
+      models: this.#changed<string>("models", since).map(parseValue<ModelSwitch>),
+      users: this.#changed<number>("revoked_users", since),
+      tokens: this.#changed<number>("revoked_tokens", since),
+    };
+  }
+
+  model(name: string): ModelSwitch | undefined {
+    const row = this.#sql.exec<{ value: string }>("SELECT value FROM models WHERE name = ?", name).toArray()[0];
+    return row && JSON.parse(row.value);
+  }
+
+  setModel(name: string, value: ModelSwitch): void {
+    this.#write("models", name, JSON.stringify(value));
+  }
+
+  plan(name: string): Plan | undefined {
+    const row = this.#sql.exec<{ value: string }>("SELECT value FROM plans WHERE name = ?", name).toArray()[0];
+    return row && JSON.parse(row.value);
+  }
+
+  setPlan(name: string, value: Plan): void {
+    this.#write("plans", name, JSON.stringify(value));
+  }
+
+  /** Whatever was issued to the user up to a moment is worth nothing. Kept for good: an app's JWT may live long. */
+  revokeUser(owner: string, atMs: number): void {
+    const earlier = this.#sql
+      .exec<{ value: number }>("SELECT value FROM revoked_users WHERE name = ?", owner)
+      .toArray();
+    this.#write("revoked_users", owner, Math.max(atMs, earlier[0]?.value ?? 0));
+  }
+
+  /** Kept until the token would have expired by itself. */
+  revokeToken(tokenId: string, expiresAtMs: number, nowMs: number): void {
+    this.#sql.exec("DELETE FROM revoked_tokens WHERE value < ?", nowMs);
+    this.#write("revoked_tokens", tokenId, expiresAtMs);
+  }
+
+  #version(): number {
+    return this.#sql.exec<{ version: number }>("SELECT version FROM latest").one().version;
+  }
+
+  #changed<T extends string | number>(table: Table, since: number): Row<T>[] {
+    const select = `SELECT name, value FROM ${table} WHERE version > ?`;
+    return this.#sql.exec<{ name: string; value: T }>(select, since).toArray();
+  }
+
+  #write(table: Table, name: string, value: string | number): void {
+    const version = this.#version() + 1;
+    this.#sql.exec("UPDATE latest SET version = ?", version);
+    this.#sql.exec(
+      `INSERT INTO ${table} VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET value = ?2, version = ?3`,
+      ...[name, value, version],
+    );
+  }
+}
+
+function parseValue<T>({ name, value }: Row<string>): Row<T> {
+  return { name, value: JSON.parse(value) };
+}

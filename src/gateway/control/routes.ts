@@ -1,0 +1,104 @@
+// What the operator does through CONTROL: revoke a user or one token, switch a model.
+import { zValidator } from "@hono/zod-validator";
+import { Hono } from "hono";
+import * as z from "zod";
+import type { Operation } from "../../contract/operation.ts";
+import { Problem } from "../../errors.ts";
+import { findModel } from "../../models/index.ts";
+import { orRefuse } from "../../wire/refusals.ts";
+import { readSmallJson } from "../../wire/small-body.ts";
+import type { GatewayEnv } from "../env.ts";
+import { isUserId, readOwner } from "../owners.ts";
+import { modelNameSchema, usdSchema } from "../rules.ts";
+import { controlReaderOf, controlStub } from "./control-reader.ts";
+import type { ModelSwitch } from "./control-view.ts";
+
+/** How long a token's revocation is kept where the operator does not say; our own tokens live a day at most. */
+const tokenRevocationMs = 30 * 24 * 60 * 60_000;
+
+const userParam = z.object({ user: z.string().refine(isUserId, "expected a user's id") });
+const modelParam = z.object({ model: modelNameSchema });
+
+const revokeSchema = z
+  .strictObject({
+    tokenId: z.string().refine(isUserId, "expected a token's jti").optional().describe("Only the token with this jti."),
+    expiresAt: z.iso.datetime().optional().describe("When that token expires by itself. Without it, in 30 days."),
+  })
+  .meta({ id: "RevokeRequest" });
+const revokedSchema = z
+  .object({ user: z.string(), tokenId: z.string().optional(), revokedAt: z.iso.datetime() })
+  .meta({ id: "Revoked" });
+
+const switchSchema = z
+  .strictObject({
+    enabled: z.boolean().default(true),
+    passthrough: z.boolean().default(false).describe("Opens an endpoint that the catalog does not know."),
+    maxUsd: usdSchema.optional().describe("What one request of a passthrough is reserved at."),
+  })
+  .refine(({ passthrough, maxUsd }) => !passthrough || maxUsd !== undefined, {
+    path: ["maxUsd"],
+    error: "a passthrough needs a price",
+  })
+  .meta({ id: "ModelSwitch" });
+const modelAnswerSchema = switchSchema.extend({ model: z.string() }).meta({ id: "ModelSwitchOf" });
+
+export const controlRoutes = new Hono<GatewayEnv>()
+  .post("/admin/users/:user/revoke", zValidator("param", userParam, orRefuse), async (c) => {
+    const { user } = c.req.valid("param");
+    const { tokenId, expiresAt } = await readSmallJson(c.req.raw, revokeSchema);
+    const now = c.get("exchange").startedAt;
+    const control = controlStub(c.env);
+    if (tokenId === undefined) await control.revokeUser(readOwner(user), now);
+    else await control.revokeToken(tokenId, expiresAt ? Date.parse(expiresAt) : now + tokenRevocationMs, now);
+    controlReaderOf(c.env).outdate();
+    return c.json({ user: readOwner(user), ...(tokenId && { tokenId }), revokedAt: new Date(now).toISOString() });
+  })
+  .get("/admin/models/:model", zValidator("param", modelParam, orRefuse), async (c) => {
+    const { model } = c.req.valid("param");
+    const found = (await controlStub(c.env).model(model)) ?? usualSwitch(model);
+    if (!found) throw new Problem("MODEL_NOT_FOUND", "The catalog does not know this model, and it is not opened.");
+    return c.json({ model, ...found });
+  })
+  .put("/admin/models/:model", zValidator("param", modelParam, orRefuse), async (c) => {
+    const { model } = c.req.valid("param");
+    const { maxUsd, ...flags } = await readSmallJson(c.req.raw, switchSchema);
+    const value: ModelSwitch = { ...flags, ...(maxUsd !== undefined && { maxUsd }) };
+    await controlStub(c.env).setModel(model, value);
+    controlReaderOf(c.env).outdate();
+    return c.json({ model, ...value });
+  });
+
+function usualSwitch(model: string): ModelSwitch | undefined {
+  return findModel(model) && { enabled: true, passthrough: false };
+}
+
+const written = ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE"] as const;
+
+export const controlOperations: readonly Operation[] = [
+  {
+    method: "post",
+    path: "/admin/users/{user}/revoke",
+    summary: "Revoke what was issued to a user so far, or one token",
+    access: "operator",
+    body: revokeSchema,
+    answer: revokedSchema,
+    errors: written,
+  },
+  {
+    method: "get",
+    path: "/admin/models/{model}",
+    summary: "How a model is switched",
+    access: "operator",
+    answer: modelAnswerSchema,
+    errors: ["INVALID_REQUEST", "UNAUTHORIZED", "MODEL_NOT_FOUND"],
+  },
+  {
+    method: "put",
+    path: "/admin/models/{model}",
+    summary: "Switch a model on or off, or open an endpoint",
+    access: "operator",
+    body: switchSchema,
+    answer: modelAnswerSchema,
+    errors: written,
+  },
+];

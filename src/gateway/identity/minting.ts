@@ -1,0 +1,55 @@
+// `/tokens`: what the app's backend may ask for, with the secret that it alone holds.
+import { Hono, type MiddlewareHandler } from "hono";
+import * as z from "zod";
+import type { Operation } from "../../contract/operation.ts";
+import { Problem } from "../../errors.ts";
+import { maxKeyLength, readKey, sameKey } from "../../wire/keys.ts";
+import { readSmallJson } from "../../wire/small-body.ts";
+import type { GatewayEnv } from "../env.ts";
+import { signingKeysOf } from "../signing.ts";
+import { unauthorized } from "./refused-token.ts";
+import { issuedSchema } from "./sessions.ts";
+import { mintSchema, mintToken } from "./tokens.ts";
+
+/** Without an APP_SECRET there is no backend, and no such route. */
+const appOnly: MiddlewareHandler<GatewayEnv> = async (c, next) => {
+  const { appSecret } = c.get("config");
+  if (appSecret === undefined) throw new Problem("NOT_FOUND", "There is no such route.");
+  const key = readKey(c.req.raw.headers);
+  if (!key || !(await sameKey(key, appSecret))) throw unauthorized("The app's secret is needed.");
+  await next();
+};
+
+export const minting = new Hono<GatewayEnv>()
+  .post("/tokens", appOnly, async (c) => {
+    const config = c.get("config");
+    const request = await readSmallJson(c.req.raw, mintSchema);
+    const { token, expiresAt } = await mintToken(signingKeysOf(config), request, c.get("exchange").startedAt);
+    if (token.length > maxKeyLength) throw new Problem("INVALID_REQUEST", "The token would be too long to be sent.");
+    const { user, plan = config.defaultPlan } = request;
+    return c.json({ token, user, plan, expiresAt: new Date(expiresAt).toISOString() });
+  })
+  .get("/tokens/webhook-secret", appOnly, async (c) => {
+    const [secret] = await signingKeysOf(c.get("config")).webhookSecrets();
+    return c.json({ secret });
+  });
+
+export const mintingOperations: readonly Operation[] = [
+  {
+    method: "post",
+    path: "/tokens",
+    summary: "A token for one of the app's users",
+    access: "app",
+    body: mintSchema,
+    answer: issuedSchema,
+    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "PAYLOAD_TOO_LARGE"],
+  },
+  {
+    method: "get",
+    path: "/tokens/webhook-secret",
+    summary: "What the backend verifies webhooks with",
+    access: "app",
+    answer: z.object({ secret: z.string() }),
+    errors: ["UNAUTHORIZED", "NOT_FOUND"],
+  },
+];

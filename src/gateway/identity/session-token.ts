@@ -1,0 +1,42 @@
+// What an anonymous visitor holds: an owner made up for it, and the address that pays.
+import * as z from "zod";
+import { Problem } from "../../errors.ts";
+import { anonymousOwnerPattern } from "../owners.ts";
+import type { SigningKeys } from "../signing.ts";
+import { addressPayerPattern } from "./address.ts";
+import { type Signed, signOwn, usualLifetimeSeconds, verifyOwn } from "./own-jwt.ts";
+import { hashOwner, type Principal } from "./principal.ts";
+
+export const anonymousPlan = "anonymous";
+
+const claimsSchema = z.object({
+  sub: z.string().regex(anonymousOwnerPattern),
+  payer: z.string().regex(addressPayerPattern),
+});
+
+export function anonymousIsOff(): Problem {
+  return new Problem("ANONYMOUS_OFF", "This app serves signed-in users only.");
+}
+
+/** The payer stays the address of this moment, so that a job's meter is found again from another network. */
+export function mintSession(
+  keys: SigningKeys,
+  { owner, payer }: Pick<Principal, "owner" | "payer">,
+  now: number,
+): Promise<Signed> {
+  return signOwn(keys, "session", { sub: owner, payer }, { now, lifetimeSeconds: usualLifetimeSeconds });
+}
+
+export async function verifySession(keys: SigningKeys, token: string, now: number): Promise<Principal> {
+  const claims = await verifyOwn(keys, "session", token, claimsSchema, now);
+  return {
+    kind: "anonymous",
+    owner: claims.sub,
+    payer: claims.payer,
+    ownerHash: await hashOwner(keys, claims.sub),
+    plan: anonymousPlan,
+    tokenId: claims.jti,
+    issuedAt: claims.iat * 1000,
+    expiresAt: claims.exp * 1000,
+  };
+}

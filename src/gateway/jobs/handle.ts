@@ -1,0 +1,101 @@
+// Owner-bound ids: what a user calls a job, and where the upstream tells of it. They carry their own proof.
+import type { Config } from "../../config.ts";
+import { BoundedMemory } from "../../wire/bounded-memory.ts";
+import { oncePer } from "../../wire/once-per.ts";
+import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
+import { admissionPattern } from "./admission.ts";
+
+export interface JobKey {
+  readonly owner: string;
+  readonly model: string;
+}
+
+export interface Handle {
+  /** The upstream's id of the job, or `cached-…` for an answer from the cache. */
+  readonly ref: string;
+  readonly admission: string;
+}
+
+export interface Hook {
+  /** Which meter: the id of its object, as hex. */
+  readonly meter: string;
+  readonly admission: string;
+}
+
+const name = "[A-Za-z0-9_-]{1,128}";
+const namePattern = new RegExp(`^${name}$`);
+const signed = new RegExp(`^(${name})\\.(${admissionPattern})\\.([0-9a-f]{32})$`);
+const maxSignedLength = 128 + 1 + 23 + 1 + 32;
+const memoryLimit = 8 * 1024 * 1024;
+const forever = Number.POSITIVE_INFINITY;
+
+/** Whether an upstream's id can be made a handle. */
+export function isRef(id: unknown): id is string {
+  return typeof id === "string" && namePattern.test(id);
+}
+
+export class Handles {
+  readonly #keys: SigningKeys;
+  readonly #verified = new BoundedMemory<Handle>(memoryLimit);
+
+  constructor(keys: SigningKeys) {
+    this.#keys = keys;
+  }
+
+  async mint({ owner, model }: JobKey, { ref, admission }: Handle): Promise<string> {
+    const [key] = await this.#keys.of("handle");
+    const handle = await seal(key, ref, admission, [owner, model]);
+    this.#verified.set(memoryKey(owner, model, handle), { ref, admission }, forever);
+    return handle;
+  }
+
+  /** Undefined for whatever is not this owner's job of this model: the caller cannot tell why. */
+  async verify({ owner, model }: JobKey, handle: string): Promise<Handle | undefined> {
+    if (handle.length > maxSignedLength) return undefined;
+    const remembered = memoryKey(owner, model, handle);
+    const known = this.#verified.get(remembered, 0);
+    if (known) return known;
+    const opened = await unseal(await this.#keys.of("handle"), handle, [owner, model]);
+    if (!opened) return undefined;
+    const verified = { ref: opened.name, admission: opened.admission };
+    this.#verified.set(remembered, verified, forever);
+    return verified;
+  }
+
+  async mintHook({ meter, admission }: Hook): Promise<string> {
+    const [key] = await this.#keys.of("hook");
+    return seal(key, meter, admission, []);
+  }
+
+  async verifyHook(hook: string): Promise<Hook | undefined> {
+    const opened = await unseal(await this.#keys.of("hook"), hook, []);
+    return opened && { meter: opened.name, admission: opened.admission };
+  }
+}
+
+export const handlesOf = oncePer((config: Config) => new Handles(signingKeysOf(config)));
+
+async function seal(key: CryptoKey, first: string, admission: string, bound: readonly string[]): Promise<string> {
+  const sealed = `${first}.${admission}.${await signFields(key, [...bound, first, admission], 128)}`;
+  if (!signed.test(sealed)) throw new TypeError("A handle is made of an upstream's id and an admission");
+  return sealed;
+}
+
+async function unseal(
+  keys: readonly CryptoKey[],
+  sealed: string,
+  bound: readonly string[],
+): Promise<{ name: string; admission: string } | undefined> {
+  if (sealed.length > maxSignedLength) return undefined;
+  const [, name, admission, mac] = signed.exec(sealed) ?? [];
+  if (name === undefined || admission === undefined || mac === undefined) return undefined;
+  for (const key of keys) {
+    if (sameMac(mac, await signFields(key, [...bound, name, admission], 128))) return { name, admission };
+  }
+  return undefined;
+}
+
+/** Led by lengths, since an owner may hold any character. */
+function memoryKey(owner: string, model: string, handle: string): string {
+  return `${owner.length}.${model.length}.${owner}${model}${handle}`;
+}

@@ -1,0 +1,25 @@
+// How owners are written, and what the app may call its users.
+
+const maxUserLength = 256;
+/** Control characters have no place in an id, a log or a header. */
+const control = /\p{Cc}/u;
+
+/** A lone surrogate would make two ids read alike once they are bytes. */
+export function isUserId(id: unknown): id is string {
+  return typeof id === "string" && id !== "" && id.length <= maxUserLength && id.isWellFormed() && !control.test(id);
+}
+
+export function userOwner(id: string): string {
+  return `user:${id}`;
+}
+
+export function anonymousOwner(id: string): string {
+  return `anon:${id}`;
+}
+
+export const anonymousOwnerPattern = /^anon:[0-9a-f]{32}$/;
+
+/** How the operator's routes name a user: by the app's own id, or by an owner as the gateway writes it. */
+export function readOwner(user: string): string {
+  return /^(user|anon):/.test(user) ? user : userOwner(user);
+}

@@ -1,0 +1,48 @@
+// What an isolate remembers of strings it has checked: bounded by their length, each until it expires.
+
+interface Kept<T> {
+  readonly value: T;
+  readonly until: number;
+}
+
+/**
+ * Two generations: what is asked for moves to the young one; when that is full it becomes the old one, and what nobody
+ * asked for since is forgotten. So every step takes constant time, unlike a list ordered by use.
+ */
+export class BoundedMemory<T> {
+  readonly #limit: number;
+  #young = new Map<string, Kept<T>>();
+  #old = new Map<string, Kept<T>>();
+  #youngWeight = 0;
+
+  /** The limit is in characters: each key's, and what its value may weigh. */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get(key: string, now: number): T | undefined {
+    const young = this.#young.get(key);
+    const kept = young ?? this.#old.get(key);
+    if (!kept || kept.until <= now) return undefined;
+    if (!young) this.#keep(key, kept);
+    return kept.value;
+  }
+
+  set(key: string, value: T, until: number): void {
+    this.#keep(key, { value, until });
+  }
+
+  #keep(key: string, kept: Kept<T>): void {
+    const weight = 2 * key.length + entryWeight;
+    this.#youngWeight += weight;
+    if (this.#youngWeight > this.#limit / 2) {
+      this.#old = this.#young;
+      this.#young = new Map();
+      this.#youngWeight = weight;
+    }
+    this.#young.set(key, kept);
+  }
+}
+
+/** What an entry weighs beside its key and a value read from that key, roughly. */
+const entryWeight = 256;

@@ -1,0 +1,135 @@
+// CONTROL and the operator's routes to it: revocations, model switches, plans.
+import { evictDurableObject, reset } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it } from "vitest";
+import { controlStub } from "../../../src/gateway/control/control-reader.ts";
+import { isolate, refusalOf, send } from "../../support/callers.ts";
+import { testSettings } from "../../support/settings.ts";
+
+const key = testSettings.ADMIN_TOKEN;
+const put = (model: string, body: unknown) => send(isolate(), "PUT", `/admin/models/${model}`, { key, body });
+const get = (model: string) => send(isolate(), "GET", `/admin/models/${model}`, { key });
+const revoke = (user: string, body?: unknown) => send(isolate(), "POST", `/admin/users/${user}/revoke`, { key, body });
+const plan = { rules: [{ unit: "jobs" as const, limit: 2 }] };
+
+afterEach(reset);
+
+describe("CONTROL", () => {
+  it("tells what changed after a version, and nothing where nothing did", async () => {
+    const control = controlStub(env);
+    expect(await control.snapshot(0)).toBeUndefined();
+    await control.setPlan("pro", plan);
+    await control.revokeUser("user:ada", 100);
+    const { version, ...all } = (await control.snapshot(0)) ?? { version: 0 };
+    expect(all).toMatchObject({ plans: [{ name: "pro", value: plan }], users: [{ name: "user:ada", value: 100 }] });
+    expect(await control.snapshot(version)).toBeUndefined();
+    await control.setModel("poet", { enabled: false, passthrough: false });
+    expect(await control.snapshot(version)).toEqual({
+      ...{ restarted: false, version: version + 1, plans: [], users: [], tokens: [] },
+      models: [{ name: "poet", value: { enabled: false, passthrough: false } }],
+    });
+  });
+
+  it("remembers across its own end", async () => {
+    await controlStub(env).setPlan("pro", plan);
+    await evictDurableObject(controlStub(env));
+    expect(await controlStub(env).plan("pro")).toEqual(plan);
+    expect((await controlStub(env).snapshot(0))?.version).toBe(1);
+  });
+
+  it("never moves a user's revocation back", async () => {
+    await controlStub(env).revokeUser("user:ada", 100);
+    await controlStub(env).revokeUser("user:ada", 50);
+    expect((await controlStub(env).snapshot(0))?.users).toEqual([{ name: "user:ada", value: 100 }]);
+  });
+
+  it("forgets a token's revocation when the token is over, and a user's never", async () => {
+    await controlStub(env).revokeUser("user:ada", 1);
+    await controlStub(env).revokeToken("short", 1_000, 0);
+    await controlStub(env).revokeToken("long", 9_000, 2_000);
+    expect(await controlStub(env).snapshot(0)).toMatchObject({
+      users: [{ name: "user:ada", value: 1 }],
+      tokens: [{ name: "long", value: 9_000 }],
+    });
+  });
+
+  it("gives everything to an isolate that knows a later version than there is", async () => {
+    await controlStub(env).setPlan("pro", plan);
+    expect(await controlStub(env).snapshot(99)).toMatchObject({
+      restarted: true,
+      version: 1,
+      plans: [{ name: "pro" }],
+    });
+  });
+});
+
+describe("the operator", () => {
+  it("switches a model, opens an endpoint, and reads how it stands", async () => {
+    expect(await refusalOf(await get("my-endpoint"))).toMatchObject({ status: 404, code: "MODEL_NOT_FOUND" });
+    const opened = { model: "my-endpoint", enabled: true, passthrough: true, maxUsd: 0.05 };
+    expect(await (await put("my-endpoint", { passthrough: true, maxUsd: 0.05 })).json()).toEqual(opened);
+    expect(await (await get("my-endpoint")).json()).toEqual(opened);
+    await put("my-endpoint", { enabled: false });
+    expect(await (await get("my-endpoint")).json()).toEqual({
+      model: "my-endpoint",
+      enabled: false,
+      passthrough: false,
+    });
+  });
+
+  it.each<[string, string, unknown]>([
+    ["a passthrough without a price", "poet", { passthrough: true }],
+    ["a price below nothing", "poet", { maxUsd: -1 }],
+    ["a word for a switch", "poet", { enabled: "no" }],
+    ["an unknown key", "poet", { disabled: true }],
+    ["a model that is a path", "..%2Fpoet", {}],
+    ["a model of 10 KB", "x".repeat(10_240), {}],
+  ])("is refused %s", async (_, model, body) => {
+    expect((await put("poet", {})).status).toBe(200);
+    expect(await refusalOf(await put(model, body))).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
+  });
+
+  it("revokes a user by the app's id or as an owner, with or without a body", async () => {
+    expect(await (await revoke("ada")).json()).toEqual({ user: "user:ada", revokedAt: expect.any(String) });
+    for (const [given, owner] of [
+      ["user:ada", "user:ada"],
+      [`anon:${"0".repeat(32)}`, `anon:${"0".repeat(32)}`],
+      ["a%20b%2Fc", "user:a b/c"],
+    ] as const) {
+      expect(await (await revoke(given, {})).json()).toMatchObject({ user: owner });
+    }
+  });
+
+  it("revokes one token until it would have ended", async () => {
+    const body = { tokenId: "t-1", expiresAt: "2100-01-01T00:00:00Z" };
+    expect(await (await revoke("ada", body)).json()).toMatchObject({ user: "user:ada", tokenId: "t-1" });
+    expect(await controlStub(env).snapshot(0)).toMatchObject({
+      users: [],
+      tokens: [{ name: "t-1", value: Date.parse("2100-01-01") }],
+    });
+  });
+
+  it.each<[string, string, unknown]>([
+    ["a user with a control character", "a%00b", {}],
+    ["an empty token id", "ada", { tokenId: "" }],
+    ["a moment that is none", "ada", { tokenId: "t", expiresAt: "tomorrow" }],
+    ["a misspelt key, which would revoke everything", "ada", { jti: "t" }],
+  ])("does not revoke %s", async (_, user, body) => {
+    expect((await revoke("ada", { tokenId: "t" })).status).toBe(200);
+    expect(await refusalOf(await revoke(user, body))).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
+  });
+
+  it.each([
+    ["POST", "/admin/users/ada/revoke", undefined],
+    ["PUT", "/admin/models/poet", {}],
+    ["PUT", "/admin/models/poet/", {}],
+    ["GET", "/admin/models/poet", undefined],
+    ["GET", "/admin/nothing", undefined],
+  ])("is asked for at %s %s", async (method, path, body) => {
+    for (const wrong of [undefined, `${key}x`, key.slice(1), testSettings.APP_SECRET, testSettings.PLATFORM_API_KEY]) {
+      const refused = await send(isolate(), method, path, { ...(wrong && { key: wrong }), body });
+      expect(await refusalOf(refused)).toMatchObject({ status: 401, code: "UNAUTHORIZED" });
+    }
+    expect((await send(isolate(), method, path, { key, body })).status).not.toBe(401);
+  });
+});

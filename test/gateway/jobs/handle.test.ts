@@ -1,0 +1,206 @@
+// Owner-bound handles: what is minted opens, and nothing else does. The attack table, then every single character.
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { admittedAt, newAdmission } from "../../../src/gateway/jobs/admission.ts";
+import { Handles, handlesOf, isRef } from "../../../src/gateway/jobs/handle.ts";
+import { SigningKeys, signFields } from "../../../src/gateway/signing.ts";
+import { configOf } from "../../support/callers.ts";
+
+const secret = "signing-secret-of-the-handles-0123456789";
+const older = "signing-secret-of-last-year-0123456789";
+/** Each has a memory of its own: what one isolate verified, another has not. */
+const isolate = (...secrets: string[]) => new Handles(new SigningKeys(secrets.length > 0 ? secrets : [secret]));
+
+const key = { owner: "user:ada", model: "painter" };
+const admission = newAdmission(1_763_000_000_000, new Uint8Array(8).fill(7));
+const job = { ref: "sync-8f2c-41e1-u1", admission };
+const handle = await isolate().mint(key, job);
+const [ref = "", , mac = ""] = handle.split(".");
+const hook = { meter: "ab".repeat(32), admission };
+const hookId = await isolate().mintHook(hook);
+
+describe("an admission", () => {
+  it("says when it was, and sorts by that", () => {
+    expect(admittedAt(admission)).toBe(1_763_000_000_000);
+    const ids = [3, 1, 2, 2 ** 40, 2 ** 48 - 1].map((now) => newAdmission(now));
+    expect([...ids].sort().map(admittedAt)).toEqual([1, 2, 3, 2 ** 40, 2 ** 48 - 1]);
+  });
+
+  it("is never the same twice", () => {
+    expect(new Set([...Array(1000)].map(() => newAdmission(1))).size).toBe(1000);
+  });
+});
+
+describe("a handle", () => {
+  it("opens for its owner and model, here and in an isolate that has not seen it", async () => {
+    expect(handle).toMatch(/^sync-8f2c-41e1-u1\.[0-9a-z]{23}\.[0-9a-f]{32}$/);
+    expect(await isolate().verify(key, handle)).toEqual(job);
+  });
+
+  it("costs no cryptography once it was verified, or where it was minted", async () => {
+    const handles = isolate();
+    const minted = await handles.mint(key, { ...job, ref: "other" });
+    await handles.verify(key, handle);
+    const sign = vi.spyOn(crypto.subtle, "sign");
+    expect(await handles.verify(key, handle)).toEqual(job);
+    expect(await handles.verify(key, minted)).toEqual({ ...job, ref: "other" });
+    expect(sign).not.toHaveBeenCalled();
+    sign.mockRestore();
+  });
+
+  it("opens under either secret of a rotation, and is minted under the first", async () => {
+    const old = await isolate(older).mint(key, job);
+    expect(await isolate(secret, older).verify(key, old)).toEqual(job);
+    expect(await isolate(secret, older).mint(key, job)).toBe(handle);
+  });
+
+  it("is one of a kind for each Config", async () => {
+    const config = configOf();
+    expect(handlesOf(config)).toBe(handlesOf(config));
+    expect(handlesOf(config)).not.toBe(handlesOf(configOf()));
+  });
+
+  it.each(["a b", "a.b", "a/b", "", "x".repeat(129), "é", "a\n"])("is not made of the id %o", async (id) => {
+    expect(isRef(id)).toBe(false);
+    await expect(isolate().mint(key, { ref: id, admission })).rejects.toThrow(TypeError);
+  });
+
+  it("is not made of what is no string", () => {
+    expect([undefined, null, 7, {}, ["a"]].some(isRef)).toBe(false);
+  });
+});
+
+const otherAdmission = newAdmission(1_763_000_000_001, new Uint8Array(8).fill(7));
+const attacks: [attack: string, handle: string | Promise<string>, by?: Partial<typeof key>][] = [
+  ["another user's", handle, { owner: "user:eve" }],
+  ["an operator's eyes", handle, { owner: "operator" }],
+  ["an anonymous owner of that name", handle, { owner: "anon:ada" }],
+  ["an owner in upper case", handle, { owner: "user:Ada" }],
+  ["an owner who borrows from the model", handle, { owner: "user:adap", model: "ainter" }],
+  ["no owner", handle, { owner: "" }],
+  ["another model's", handle, { model: "poet" }],
+  ["no model", handle, { model: "" }],
+  ["another ref", `${ref}x.${admission}.${mac}`],
+  ["a ref that lost its beginning", `${ref.slice(5)}.${admission}.${mac}`],
+  ["no ref", `.${admission}.${mac}`],
+  ["a ref with a dot", `a.${handle}`],
+  ["a ref that is a path", `../${ref}.${admission}.${mac}`],
+  ["another admission", `${ref}.${otherAdmission}.${mac}`],
+  ["an admission in upper case", `${ref}.${admission.toUpperCase()}.${mac}`],
+  ["no admission", `${ref}..${mac}`],
+  ["no admission, nor its dot", `${ref}.${mac}`],
+  ["an admission with a letter that is none", `${ref}.u${admission.slice(1)}.${mac}`],
+  ["the mac in upper case", `${ref}.${admission}.${mac.toUpperCase()}`],
+  ["the mac truncated", handle.slice(0, -1)],
+  ["the mac truncated to a byte", `${ref}.${admission}.${mac.slice(0, 2)}`],
+  ["no mac", `${ref}.${admission}.`],
+  ["no mac, nor its dot", `${ref}.${admission}`],
+  ["a longer mac", `${handle}0`],
+  ["a mac of zeros", `${ref}.${admission}.${"0".repeat(32)}`],
+  [
+    "the mac of another job",
+    isolate()
+      .mint(key, { ref: "x", admission })
+      .then((other) => `${ref}.${admission}.${other.slice(-32)}`),
+  ],
+  ["parts swapped", `${mac}.${admission}.${ref}`],
+  ["a line break behind it", `${handle}\n`],
+  ["a space before it", ` ${handle}`],
+  ["a percent-encoded dot", handle.replace(".", "%2e")],
+  ["a zero byte", `${ref}\0.${admission}.${mac}`],
+  ["a full-width digit", `${ref}.${admission}.${mac.slice(0, -1)}０`],
+  ["10 KB of it", `${"a".repeat(10_240)}.${admission}.${mac}`],
+  ["nothing", ""],
+  ["dots", "...."],
+  ["the upstream's own id", ref],
+  ["one of a secret that was rotated out", isolate(older).mint(key, job)],
+  ["a hook", hookId],
+  ["a hook of an owner's name", isolate().mintHook({ meter: ref, admission })],
+  ["the mac of a hook over the same fields", hookMac().then((other) => `${ref}.${admission}.${other}`)],
+];
+
+async function hookMac(): Promise<string> {
+  const [hookKey] = await new SigningKeys([secret]).of("hook");
+  return signFields(hookKey, [key.owner, key.model, ref, admission], 128);
+}
+
+describe("a handle does not open as", () => {
+  it.each(attacks)("%s", async (_, attack, by = {}) => {
+    const handles = isolate();
+    expect(await handles.verify(key, handle)).toEqual(job);
+    expect(await handles.verify({ ...key, ...by }, await attack)).toBeUndefined();
+  });
+
+  it("what another owner, model and handle spell together", async () => {
+    const handles = isolate();
+    const spaced = { owner: "user:a 1", model: "m" };
+    const minted = await handles.mint(spaced, job);
+    expect(await handles.verify({ owner: "user:a ", model: "1m" }, minted)).toBeUndefined();
+    expect(await handles.verify({ owner: "user:a", model: " 1m" }, minted)).toBeUndefined();
+  });
+});
+
+describe("a hook", () => {
+  it("opens for anybody who was told it", async () => {
+    expect(await isolate().verifyHook(hookId)).toEqual(hook);
+    expect(await isolate(older, secret).verifyHook(hookId)).toEqual(hook);
+  });
+
+  it.each<[string, string]>([
+    ["a handle", handle],
+    ["another meter", hookId.replace(/^ab/, "cd")],
+    ["another admission", hookId.replace(admission, otherAdmission)],
+    ["truncated", hookId.slice(0, -1)],
+    ["upper case", hookId.toUpperCase()],
+    ["too long", `${"a".repeat(10_240)}${hookId}`],
+  ])("does not open as %s", async (_, attack) => {
+    expect(await isolate().verifyHook(attack)).toBeUndefined();
+  });
+});
+
+describe("every handle", () => {
+  const idCharacters = [..."ABCXYZabcxyz0189_-"];
+  const refs = fc.string({ unit: fc.constantFrom(...idCharacters), minLength: 1, maxLength: 128 });
+  const owners = fc.string({ unit: "grapheme", minLength: 1, maxLength: 64 }).filter((owner) => owner.isWellFormed());
+  const moments = fc.integer({ min: 0, max: 2 ** 48 - 1 });
+
+  it("comes back as what it was made of", async () => {
+    await fc.assert(
+      fc.asyncProperty(refs, owners, refs, moments, async (id, owner, model, now) => {
+        const made = { ref: id, admission: newAdmission(now) };
+        const minted = await isolate().mint({ owner, model }, made);
+        expect(await isolate().verify({ owner, model }, minted)).toEqual(made);
+        expect(admittedAt(made.admission)).toBe(now);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("is refused with any one character changed, left out or put in", async () => {
+    const unit = fc.oneof(
+      fc.constantFrom(...idCharacters, ".", "f", "F"),
+      fc.string({ unit: "grapheme", minLength: 1, maxLength: 1 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.nat(handle.length - 1), unit, fc.constantFrom(0, 1), async (at, character, removed) => {
+        const changed = handle.slice(0, at) + character + handle.slice(at + removed);
+        fc.pre(changed !== handle);
+        expect(await isolate().verify(key, changed)).toBeUndefined();
+        expect(await isolate().verify(key, handle.slice(0, at) + handle.slice(at + 1))).toBeUndefined();
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("belongs to one owner and one model", async () => {
+    await fc.assert(
+      fc.asyncProperty(owners, refs, owners, refs, async (owner, model, otherOwner, otherModel) => {
+        fc.pre(owner !== otherOwner || model !== otherModel);
+        const handles = isolate();
+        const minted = await handles.mint({ owner, model }, job);
+        expect(await handles.verify({ owner: otherOwner, model: otherModel }, minted)).toBeUndefined();
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
