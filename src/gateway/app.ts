@@ -7,6 +7,7 @@ import type { GatewayEnv } from "./env.ts";
 import { identifyCaller, operatorOnly } from "./guards.ts";
 import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
+import { managementOperations } from "./management.ts";
 
 export const gateway = new Hono<GatewayEnv>();
 
@@ -22,4 +23,5 @@ export const gatewayOperations: readonly Operation[] = [
   ...sessionOperations,
   ...mintingOperations,
   ...controlOperations,
+  ...managementOperations,
 ];

@@ -1,5 +1,6 @@
 // The management interface: its resources under one roof, and the document that is made of their schemas.
 import { Hono } from "hono";
+import * as z from "zod";
 import { type Operation, openApi } from "../../contract/operation.ts";
 import { authenticate } from "../auth.ts";
 import { billing, billingOperations } from "./billing.ts";
@@ -26,7 +27,7 @@ management.use(async (c, next) => {
   c.get("exchange").errorShape = "management";
   await next();
 });
-management.get("/openapi.json", (c) => c.json(openApi(operations, about, base)));
+management.get("/openapi.json", (c) => c.json(openApi([document, ...operations], about, base)));
 management.use(authenticate, openBooks);
 management.route("/templates", templates);
 management.route("/endpoints", endpoints);
@@ -37,7 +38,12 @@ management.route("/billing", billing);
 
 const base = "/platform/v1";
 
-export const managementOperations: readonly Operation[] = operations.map((operation) => ({
+const document: Operation = {
+  ...{ method: "get", path: "/openapi.json", id: "GetOpenAPI", summary: "The document of this interface" },
+  ...{ access: "public", answer: z.looseObject({}) },
+};
+
+export const managementOperations: readonly Operation[] = [document, ...operations].map((operation) => ({
   ...operation,
   path: `${base}${operation.path}`,
 }));

@@ -179,20 +179,21 @@ export class EndpointQueue extends DurableObject<Env> {
     });
   }
 
-  health(): Health {
-    return this.#queue.health();
+  health(): Health | Refusal {
+    return this.#queue.settings.closed ? noEndpoint : this.#queue.health();
   }
 
   metrics() {
+    if (this.#queue.settings.closed) return noEndpoint;
     return { workers: this.#queue.health().workers, readyWorkers: this.#queue.readyWorkers() };
   }
 
   /** Holds until there is a job. Whoever leaves meanwhile says so by its ticket, or gives the jobs back. */
   async take(worker: string, ticket: string, count: number, holdMs: number): Promise<TakenJob[] | Refusal> {
-    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
     const deadline = this.clock() + holdMs;
     for (;;) {
-      if (this.#queue.settings.closed) return noEndpoint;
+      const refusal = this.#refuseWorker(worker);
+      if (refusal) return refusal;
       this.#desk.heard(worker);
       const jobs = this.#queue.take(worker, count);
       this.#arm();
@@ -200,6 +201,11 @@ export class EndpointQueue extends DurableObject<Env> {
       const left = deadline - this.clock();
       if (left <= 0 || !(await this.#desk.holdForJob(this.#held, ticket, worker, count, left))) return [];
     }
+  }
+
+  #refuseWorker(worker: string): Refusal | undefined {
+    if (this.#queue.settings.closed) return noEndpoint;
+    return this.#queue.workers.hasRoomFor(worker) ? undefined : tooManyWorkers;
   }
 
   /** The caller of a held operation is gone. */
@@ -216,13 +222,15 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   async stops(worker: string, ticket: string, holdMs: number): Promise<string[] | Refusal> {
-    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    const refusal = this.#refuseWorker(worker);
+    if (refusal) return refusal;
     this.#desk.heard(worker);
     return this.#desk.holdForStops(this.#held, ticket, worker, holdMs);
   }
 
   ping(worker: string, jobs: readonly string[]): { ok: true } | Refusal {
-    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    const refusal = this.#refuseWorker(worker);
+    if (refusal) return refusal;
     this.#desk.heard(worker);
     this.#desk.ping(worker, jobs);
     this.#arm();
