@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { Config } from "../config.ts";
 import type { Operation } from "../contract/operation.ts";
 import { type ErrorCode, Problem } from "../errors.ts";
-import { readWhole } from "../wire/body.ts";
+import { readWhole, statedLength } from "../wire/body.ts";
 import type { AppContext } from "../wire/exchange.ts";
 import type { GatewayEnv } from "./env.ts";
 import { operatorOnly } from "./guards.ts";
@@ -32,7 +32,7 @@ export function managementRelay(callPlatform: CallPlatform) {
     const path = pathname.slice("/v1".length);
     if (!pathPattern.test(path)) throw new Problem("NOT_FOUND", "There is no such route.");
     const headers = new Headers({ Authorization: `Bearer ${target.key}`, Accept: "application/json" });
-    const body = await readWhole(c.req.raw, bodyBytes);
+    const body = await bodyOf(c.req.raw);
     if (body.byteLength > 0) headers.set("Content-Type", "application/json");
     const request = new Request(`${target.url}${path}${search}`, {
       ...{ method: c.req.method, headers, redirect: "manual", signal: AbortSignal.timeout(timeoutMs) },
@@ -42,6 +42,14 @@ export function managementRelay(callPlatform: CallPlatform) {
     return answerOf(response);
   });
   return relay;
+}
+
+async function bodyOf({ body, headers }: Request): Promise<Uint8Array> {
+  const read = await readWhole(body, bodyBytes, statedLength(headers));
+  if ("bytes" in read) return read.bytes;
+  throw read.fault === "too-large"
+    ? new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${bodyBytes} bytes.`)
+    : new Problem("INVALID_JSON", "The body broke off.");
 }
 
 type Target = { readonly kind: "remote" | "embedded"; readonly url: string; readonly key: string };

@@ -110,9 +110,9 @@ export class Neighbours {
   }
 
   async workersOf(endpoint: Endpoint): Promise<Pod[]> {
-    const { readyWorkers } = await this.#queue(endpoint.id).metrics();
-    if (readyWorkers.length === 0) return [];
+    const metrics = await this.#queue(endpoint.id).metrics();
+    if ("refused" in metrics || metrics.readyWorkers.length === 0) return [];
     const template = await this.template(endpoint.templateId);
-    return readyWorkers.map((worker) => workerAsPod(worker, endpoint, template, computeOf(endpoint)));
+    return metrics.readyWorkers.map((worker) => workerAsPod(worker, endpoint, template, computeOf(endpoint)));
   }
 }

@@ -3,10 +3,10 @@ import { zValidator } from "@hono/zod-validator";
 import type { Context, MiddlewareHandler } from "hono";
 import * as z from "zod";
 import { describeFaults, type ErrorCode, Problem } from "../../errors.ts";
-import { parseJson, readWhole } from "../../wire/body.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { type Remote, remote } from "../../wire/remote.ts";
 import type { PlatformEnv } from "../auth.ts";
+import { readJson } from "../large-body.ts";
 import type { Account } from "./account.ts";
 import { catalogueName } from "./catalogue.ts";
 import * as fields from "./fields.ts";
@@ -31,7 +31,7 @@ export const openBooks: MiddlewareHandler<ManagementEnv> = async (c, next) => {
 const bodyBytes = 1024 * 1024;
 
 export async function readBody<T extends z.ZodType>(c: Context<ManagementEnv>, schema: T): Promise<z.output<T>> {
-  const checked = z.safeParse(schema, parseJson(await readWhole(c.req.raw, bodyBytes)));
+  const checked = z.safeParse(schema, await readJson(c.req.raw, bodyBytes));
   if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
   return checked.data;
 }
