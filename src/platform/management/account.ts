@@ -27,6 +27,8 @@ import type { TemplateChange } from "./templates.ts";
 const retryAlarmMs = 10_000;
 /** A duty that is performed at once is due all the same, should the object not live to do it. */
 const graceMs = 10_000;
+/** What is spent with borrowed templates is told in one go for a while. */
+const creditDelayMs = 60_000;
 /** As many records are completed at a time. */
 const atOnce = 20;
 
@@ -52,7 +54,7 @@ export class Account extends DurableObject<Env> {
     migrate(ctx.storage, steps);
     this.#name = ctx.id.name ?? "";
     this.#duties = new Duties(sql, (duty) => this.#neighbours.perform(duty));
-    this.#ledger = new Ledger(sql, (template) => this.#duties.add("credit", template, nextFullHour(Date.now())));
+    this.#ledger = new Ledger(sql, (template) => this.#duties.add("credit", template, Date.now() + creditDelayMs));
     this.#templates = new TemplateBook(sql);
     this.#endpoints = new EndpointBook(sql, this.#ledger, this.#templates);
     this.#pods = new PodBook(sql, this.#ledger, this.#templates);
