@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
-import { newAdmission } from "../../../src/gateway/jobs/admission.ts";
+import { newAdmission } from "../../../src/gateway/admission.ts";
 import type { AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
