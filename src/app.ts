@@ -4,9 +4,10 @@ import * as z from "zod";
 import { type Operation, openApi } from "./contract/operation.ts";
 import { describeFault, door } from "./door.ts";
 import { Problem } from "./errors.ts";
-import { gateway, gatewayOperations } from "./gateway/app.ts";
+import { gatewayOperations, gatewayRoutes } from "./gateway/app.ts";
 import { managementRelay } from "./gateway/management.ts";
 import { platform, platformOperations } from "./platform/app.ts";
+import { findUpstream } from "./upstream-choice.ts";
 import type { AppContext, AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
 
@@ -16,8 +17,8 @@ app.use(door);
 app.get("/healthz", (c) => c.json({ status: "ok" }));
 app.get("/openapi.json", (c) => c.json(openApi(operations, { title: "Sluice", version: "0.1.0" })));
 app.route("/platform", platform);
-app.route("/", gateway);
-// The wings meet here only: the gateway calls the embedded platform as any client does, through the front door.
+app.route("/", gatewayRoutes(findUpstream));
+// The gateway calls the embedded platform as any client does, through the front door.
 app.route(
   "/",
   managementRelay(async (c, request) => app.fetch(request, c.env, c.executionCtx)),

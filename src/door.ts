@@ -28,7 +28,7 @@ export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
 };
 
 /** Parsed once an isolate: the runtime hands out one env. */
-function settingsOf(env: Env): Reading {
+export function settingsOf(env: Env): Reading {
   const known = readings.get(env);
   if (known) return known;
   const reading = readConfig(env);

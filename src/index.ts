@@ -2,7 +2,9 @@
 import { app } from "./app.ts";
 
 export { Control } from "./gateway/control/control.ts";
+export { Budget } from "./gateway/quota/budget.ts";
+export { EndpointQueue } from "./platform/endpoint-queue.ts";
 export { Account } from "./platform/management/account.ts";
-export { EndpointQueue } from "./platform/queue/endpoint-queue.ts";
+export { UserMeter } from "./upstream-choice.ts";
 
 export default app;

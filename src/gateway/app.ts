@@ -7,21 +7,43 @@ import type { GatewayEnv } from "./env.ts";
 import { identifyCaller, operatorOnly } from "./guards.ts";
 import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
+import { hookOperations, hooks } from "./jobs/hooks.ts";
+import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
 import { managementOperations } from "./management.ts";
+import { operatorPlans } from "./operator-plans.ts";
+import { budgetOperations, budgetRoutes } from "./quota/admin-budget.ts";
+import { planOperations, planRoutes } from "./quota/admin-plans.ts";
+import { userOperations, userRoutes } from "./quota/admin-users.ts";
+import { tellMeter } from "./quota/revocation.ts";
+import { usageOperations, usageRoute } from "./quota/usage-route.ts";
 
-export const gateway = new Hono<GatewayEnv>();
-
-gateway.route("/", catalog);
-gateway.route("/", sessionRoutes(identifyCaller));
-gateway.route("/", minting);
-
-gateway.use("/admin/*", operatorOnly);
-gateway.route("/", controlRoutes);
+export function gatewayRoutes(findUpstream: FindUpstream): Hono<GatewayEnv> {
+  const gateway = new Hono<GatewayEnv>();
+  gateway.route("/", catalog);
+  gateway.route("/", sessionRoutes(identifyCaller));
+  gateway.route("/", minting);
+  gateway.route("/", jobRoutes(findUpstream));
+  gateway.route("/", hooks);
+  gateway.route("/", usageRoute);
+  gateway.use("/admin/*", operatorOnly);
+  gateway.use("/admin/users/:user/revoke", tellMeter);
+  gateway.route("/", controlRoutes);
+  gateway.route("/", userRoutes);
+  gateway.route("/", planRoutes(operatorPlans));
+  gateway.route("/", budgetRoutes);
+  return gateway;
+}
 
 export const gatewayOperations: readonly Operation[] = [
   ...catalogOperations,
   ...sessionOperations,
   ...mintingOperations,
+  ...jobOperations,
+  ...hookOperations,
+  ...usageOperations,
   ...controlOperations,
+  ...userOperations,
+  ...planOperations,
+  ...budgetOperations,
   ...managementOperations,
 ];

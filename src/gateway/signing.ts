@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import { oncePer } from "../wire/once-per.ts";
 
-export type Purpose = "token" | "session" | "handle" | "hook" | "owner-hash";
+export type Purpose = "token" | "session" | "handle" | "hook" | "media" | "ticket" | "owner-hash";
 
 const encoder = new TextEncoder();
 const hmac = { name: "HMAC", hash: "SHA-256" };

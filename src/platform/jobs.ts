@@ -42,7 +42,8 @@ export const jobs = new Hono<EndpointEnv>()
   })
   .on(readMethods, "/status/:job", zValidator("query", statusQuerySchema, orRefuse), async (c) => {
     const { ttl = null } = c.req.valid("query");
-    return answerJob(await ask(c.get("queue"), (queue) => queue.status(jobOf(c), ttl)));
+    const job = jobOf(c);
+    return answerJob(await ask(c.get("queue"), (queue) => queue.status(job, ttl)));
   })
   .on(readMethods, "/status-sync/:job", zValidator("query", waitQuerySchema, orRefuse), async (c) => {
     const { wait = limits.waitMs.default } = c.req.valid("query");
@@ -58,8 +59,14 @@ export const jobs = new Hono<EndpointEnv>()
     const body = format === "array" ? stream : `{"status":"${status}","stream":${stream}}`;
     return c.body(body, 200, { "Content-Type": "application/json" });
   })
-  .post("/cancel/:job", async (c) => c.json(accepted(await ask(c.get("queue"), (queue) => queue.cancel(jobOf(c))))))
-  .post("/retry/:job", async (c) => c.json(accepted(await askOnce(c.get("queue"), (queue) => queue.retry(jobOf(c))))))
+  .post("/cancel/:job", async (c) => {
+    const job = jobOf(c);
+    return c.json(accepted(await ask(c.get("queue"), (queue) => queue.cancel(job))));
+  })
+  .post("/retry/:job", async (c) => {
+    const job = jobOf(c);
+    return c.json(accepted(await askOnce(c.get("queue"), (queue) => queue.retry(job))));
+  })
   .post("/purge-queue", async (c) => {
     const { removed } = accepted(await askOnce(c.get("queue"), (queue) => queue.purge()));
     return c.json({ removed, status: "completed" });

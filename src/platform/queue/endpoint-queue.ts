@@ -5,7 +5,7 @@ import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { migrate } from "../../wire/migrate.ts";
 import { remote } from "../../wire/remote.ts";
-import { builtInRunner } from "../workers/built-in.ts";
+import type { builtInRunner } from "../workers/built-in.ts";
 import { defaultEndpointSettings, type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
 import type { ExecutedRow } from "./executed.ts";
 import { Gate } from "./gate.ts";
@@ -30,6 +30,10 @@ import { type Outcome, WorkerDesk } from "./worker-desk.ts";
 /** An alarm that failed comes back after this. */
 const retryAlarmMs = 1000;
 
+type Waiting = "runsync" | "status" | "openai";
+type Streaming = "stream" | "openai";
+type Part = { status: JobState; items: string[] };
+
 export class EndpointQueue extends DurableObject<Env> {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
@@ -40,13 +44,14 @@ export class EndpointQueue extends DurableObject<Env> {
   readonly #held = new HeldCalls();
   #armedAt: number | undefined;
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  /** Without built-in workers only real ones serve the endpoint. */
+  constructor(ctx: DurableObjectState, env: Env, runner?: typeof builtInRunner) {
     super(ctx, env);
     migrate(ctx.storage, steps);
     const now = () => this.clock();
     const settled = () => this.#arm();
     const waitUntil = (promise: Promise<unknown>) => ctx.waitUntil(promise);
-    const runBuiltIn = builtInRunner(ctx, env, { queue: () => this.#queue, desk: () => this.#desk, settled });
+    const runBuiltIn = runner?.(ctx, env, { queue: () => this.#queue, desk: () => this.#desk, settled });
     this.#queue = new Queue(ctx.storage, readSettings(ctx.storage.sql), { now, runBuiltIn });
     this.#desk = new WorkerDesk(this.#queue, now);
     this.#gate = new Gate(this.#queue, now);
@@ -79,7 +84,9 @@ export class EndpointQueue extends DurableObject<Env> {
     const leave = rated ? this.#gate.enter(rated) : () => {};
     const upload = this.#queue.store.newPayloadKey();
     try {
-      return { upload, size: await this.#queue.store.payloads.upload(upload, body, this.clock()) };
+      const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
+      this.#arm();
+      return { upload, size: await stored };
     } catch (error) {
       this.discard(upload);
       throw error;
@@ -102,12 +109,7 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until the job is at its end or the time is over. Who submitted it was let in then. */
-  async wait(
-    id: string,
-    waitMs: number,
-    ticket: string,
-    operation: "runsync" | "status" | "openai",
-  ): Promise<JobView | Refusal> {
+  async wait(id: string, waitMs: number, ticket: string, operation: Waiting): Promise<JobView | Refusal> {
     const refusal = operation === "status" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
     const leave = this.#gate.enter(operation);
@@ -120,12 +122,7 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until there is a chunk, the end, or the time is over; hands each chunk out once. */
-  async stream(
-    id: string,
-    waitMs: number,
-    ticket: string,
-    operation: "stream" | "openai" = "stream",
-  ): Promise<{ status: JobState; items: string[] } | Refusal> {
+  async stream(id: string, waitMs: number, ticket: string, operation: Streaming = "stream"): Promise<Part | Refusal> {
     const refusal = operation === "stream" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
     const leave = this.#gate.enter(operation);
@@ -173,6 +170,7 @@ export class EndpointQueue extends DurableObject<Env> {
 
   requests(offset: number, limit: number) {
     return this.#rated("requests", () => {
+      this.#queue.tick();
       const total = this.#queue.store.totals.jobs;
       const requests = this.#queue.store.page(offset, limit).map((job) => describeJob(job, this.clock()));
       return { requests, total, offset, limit, hasMore: offset + requests.length < total };

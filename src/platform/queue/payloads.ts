@@ -38,12 +38,18 @@ export class Payloads {
     for (let part = 0; ; part++) {
       const { value }: { value?: Uint8Array | undefined } = await reader.readAtLeast(rowBytes, new Uint8Array(buffer));
       if (value === undefined || value.byteLength === 0) break;
+      // Removed while it still flowed, what follows would belong to nobody.
+      if (!this.#isUpload(key)) throw new Error("the upload took too long");
       this.#putRow(key, part, value);
       size += value.byteLength;
       buffer = value.buffer;
       if (value.byteLength < rowBytes) break;
     }
     return size;
+  }
+
+  #isUpload(key: number): boolean {
+    return this.#sql.exec("SELECT 1 FROM uploads WHERE key = ?", key).toArray().length > 0;
   }
 
   /** False where the upload is gone: its time was over before the job came. */
@@ -88,15 +94,23 @@ export class Payloads {
 /** Pieces as one body: as bytes where they are few, else as a stream that holds one piece at a time. */
 export function bodyOf(pieces: Iterable<Uint8Array>, size: number): Uint8Array | ReadableStream<Uint8Array> {
   if (size <= rowBytes) return concat(pieces, size);
-  const iterator = pieces[Symbol.iterator]();
-  return new ReadableStream({
-    type: "bytes",
-    pull(controller) {
-      const { value, done } = iterator.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-  });
+  const { readable, writable } = new IdentityTransformStream();
+  void pour(pieces, writable);
+  return readable;
+}
+
+async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
+  const writer = to.getWriter();
+  try {
+    for (const piece of pieces) {
+      await writer.write(piece);
+      // Freed at once: the collector would let a payload's worth of rows pile up first.
+      (piece.buffer as ArrayBuffer).transfer(0);
+    }
+    await writer.close();
+  } catch (error) {
+    await writer.abort(error).catch(() => {});
+  }
 }
 
 export function concat(pieces: Iterable<Uint8Array>, size: number): Uint8Array {

@@ -1,0 +1,109 @@
+// `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
+import type { Context, MiddlewareHandler } from "hono";
+import { Problem } from "../../errors.ts";
+import type { GatewayEnv } from "../env.ts";
+import { readControl } from "../guards.ts";
+import type { IdentifyCaller } from "../identity/authenticate.ts";
+import { callUpstream } from "../upstream.ts";
+import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
+import { logUnsettled } from "./answer.ts";
+import { ownJob } from "./follow.ts";
+import { handlesOf } from "./handle.ts";
+import { jobEvents } from "./job-events.ts";
+import { endingOf, settle } from "./settling.ts";
+import type { JobEnv } from "./target.ts";
+import { ticketsOf } from "./ticket.ts";
+
+const heartbeatMs = 15_000;
+const pollWaitMs = 1_000;
+
+/** By the ticket in the query where there is one, else by the token. */
+export function authenticateByTicket(identifyCaller: IdentifyCaller): MiddlewareHandler<GatewayEnv> {
+  return async (c, next) => {
+    const ticket = c.req.query("ticket");
+    if (ticket === undefined) {
+      const { principal, control } = await identifyCaller(c);
+      c.set("principal", principal);
+      c.set("control", control);
+      c.get("exchange").owner = principal.ownerHash;
+      return next();
+    }
+    const tickets = ticketsOf(c.get("config"));
+    const opened = await tickets.open(ticket, c.req.path, c.req.header("Last-Event-ID"), Date.now());
+    if (!opened) throw new Problem("TICKET_REFUSED", "The ticket is not for this job, or its time is over.");
+    const control = await readControl(c);
+    const principal = { ...opened, kind: "user" as const, ownerHash: "", issuedAt: Date.now() };
+    c.set("principal", principal);
+    c.set("control", control);
+    return next();
+  };
+}
+
+export async function mintTicket(c: Context<JobEnv>): Promise<Response> {
+  await ownJob(c);
+  const { owner, payer } = c.get("principal");
+  const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint({ owner, payer }, c.req.path, Date.now());
+  const origin = c.get("config").publicUrl ?? new URL(c.req.url).origin;
+  return c.json({ url: `${origin}${c.req.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
+}
+
+export async function events(c: Context<JobEnv>): Promise<Response> {
+  const job = await ownJob(c);
+  const eventId = await ticketsOf(c.get("config")).eventId(c.req.path);
+  const reconnected = c.req.header("Last-Event-ID") !== undefined;
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const encoder = new TextEncoder();
+  const { signal } = c.req.raw;
+  const write = (text: string) => writer.write(encoder.encode(text));
+  const heartbeat = setInterval(() => void write(":\n\n").catch(() => {}), heartbeatMs);
+  const relay = async () => {
+    try {
+      const source = sourceOf(c, job, signal);
+      for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
+    } catch (error) {
+      if (!signal.aborted) await write(failure(error)).catch(() => {});
+    } finally {
+      clearInterval(heartbeat);
+      await writer.close().catch(() => {});
+    }
+  };
+  c.executionCtx.waitUntil(relay());
+  return new Response(readable, { headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" } });
+}
+
+function failure(error: unknown): string {
+  const { code, message } =
+    error instanceof Problem ? error : new Problem("INTERNAL", "Something went wrong on our side.");
+  return `event: error\ndata: ${JSON.stringify({ code, detail: message })}\n\n`;
+}
+
+function sourceOf(c: Context<JobEnv>, job: { ref: string; admission: string }, signal: AbortSignal) {
+  const upstream = c.get("upstream");
+  const model = c.get("target").name;
+  const ask = (operation: string, query?: string) =>
+    callUpstream(upstream, {
+      ...{ method: "GET", segments: [model, operation, job.ref], repeatable: operation === "status", signal },
+      ...(query !== undefined && { query, waitMs: pollWaitMs }),
+    });
+  return {
+    poll: async () => {
+      const answer = (await readJson(await ask("stream", `wait=${pollWaitMs}`), upstream.key)) as Record<
+        string,
+        unknown
+      >;
+      return { status: String(answer["status"]), stream: Array.isArray(answer["stream"]) ? answer["stream"] : [] };
+    },
+    final: async (): Promise<UpstreamJob> => {
+      const answer = await readJob(await ask("status"), upstream.key);
+      const id = await handlesOf(c.get("config")).mint({ owner: c.get("principal").owner, model }, job);
+      const presented = { ...answer, id };
+      const ending = endingOf(answer, c.get("target"), job, Date.now());
+      const body = () => JSON.stringify(presented);
+      if (ending) c.executionCtx.waitUntil(settle(c.get("meter")(), ending, body).catch(logUnsettled));
+      return presented;
+    },
+    pause: (ms: number) => scheduler.wait(ms, { signal }),
+    isOver: () => signal.aborted,
+  };
+}

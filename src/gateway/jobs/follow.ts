@@ -1,0 +1,110 @@
+// Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
+import type { Context } from "hono";
+import { Problem } from "../../errors.ts";
+import { newAdmission } from "../admission.ts";
+import { keptResult } from "../kept-result.ts";
+import { type Call, callUpstream } from "../upstream.ts";
+import { readJob, readJson } from "../upstream-answer.ts";
+import { answerJob, logUnsettled } from "./answer.ts";
+import { type Handle, handlesOf } from "./handle.ts";
+import { forgetEnding } from "./settling.ts";
+import { admit, jobKey, payerTerms, setQuota } from "./submit.ts";
+import type { JobEnv } from "./target.ts";
+
+/** Whatever is not this caller's job of this model is unknown. */
+export async function ownJob(c: Context<JobEnv>): Promise<Handle> {
+  const job = await handlesOf(c.get("config")).verify(jobKey(c), c.req.param("job") ?? "");
+  if (!job) throw new Problem("JOB_NOT_FOUND", "job not found");
+  return job;
+}
+
+export async function status(c: Context<JobEnv>): Promise<Response> {
+  return follow(c, "status", {});
+}
+
+export async function statusSync(c: Context<JobEnv>, waitMs: number): Promise<Response> {
+  return follow(c, "status-sync", { waitMs, query: `wait=${waitMs}`, signal: c.req.raw.signal });
+}
+
+async function follow(c: Context<JobEnv>, operation: string, how: Partial<Call>): Promise<Response> {
+  const job = await ownJob(c);
+  const upstream = c.get("upstream");
+  const segments = [c.get("target").name, operation, job.ref];
+  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, ...how });
+  try {
+    return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+  } catch (error) {
+    return fromKept(c, job, error);
+  }
+}
+
+/** The upstream has forgotten the job; its result may have been kept for its owner. */
+async function fromKept(c: Context<JobEnv>, job: Handle, error: unknown): Promise<Response> {
+  const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
+  const kept = gone ? await keptResult(c.env.IMAGES, job.admission) : null;
+  if (kept === null) throw error;
+  return c.body(kept, 200, { "Content-Type": "application/json" });
+}
+
+/** Chunks pass untouched: they carry no id. */
+export async function stream(c: Context<JobEnv>, waitMs: number, format: string | undefined): Promise<Response> {
+  const job = await ownJob(c);
+  const upstream = c.get("upstream");
+  const response = await callUpstream(upstream, {
+    ...{ method: "GET", segments: [c.get("target").name, "stream", job.ref], query: `wait=${waitMs}`, waitMs },
+    // A chunk is handed out once: a second try could lose what the first one took.
+    repeatable: false,
+    signal: c.req.raw.signal,
+  });
+  const answer = (await readJson(response, upstream.key)) as { status?: unknown; stream?: unknown };
+  if (!Array.isArray(answer.stream))
+    throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is no stream.");
+  return c.json(format === "array" ? answer.stream : { status: answer.status, stream: answer.stream });
+}
+
+export async function cancel(c: Context<JobEnv>): Promise<Response> {
+  const job = await ownJob(c);
+  const upstream = c.get("upstream");
+  const segments = [c.get("target").name, "cancel", job.ref];
+  const response = await callUpstream(upstream, { method: "POST", segments, repeatable: true });
+  return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+}
+
+/** The same job once more, admitted anew at what it was reserved at before. */
+export async function retry(c: Context<JobEnv>): Promise<Response> {
+  const job = await ownJob(c);
+  const upstream = c.get("upstream");
+  const meter = c.get("meter")();
+  const admission = newAdmission(Date.now());
+  const known = await meter.job(job.admission).catch(() => undefined);
+  const admitted = await admit(c, {
+    ...payerTerms(c),
+    ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd ?? c.get("target").maxMicroUsd },
+    ...{ ttlMs: retryTtlMs, retentionMs: retryRetentionMs, webhook: undefined, idempotency: undefined },
+  });
+  try {
+    const segments = [c.get("target").name, "retry", job.ref];
+    const response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
+    const answer = await readJob(response, upstream.key);
+    forgetEnding(job.admission);
+    c.executionCtx.waitUntil(meter.bind(admission, job.ref).catch(logUnsettled));
+    const body = answerJob(c, answer, job, c.req.param("job") ?? "");
+    setQuota(body.headers, admitted);
+    return body;
+  } catch (error) {
+    const taken = error instanceof Problem && /^UPSTREAM_(TIMEOUT|UNREACHABLE|TRUNCATED|BAD)/.test(error.code);
+    if (!taken) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
+    throw error;
+  }
+}
+
+/** What the upstream gives a job by default; a retry is asked about soon enough for a sync job's retention. */
+const retryTtlMs = 24 * 60 * 60 * 1000;
+const retryRetentionMs = 60 * 1000;
+
+export async function health(c: Context<JobEnv>): Promise<Response> {
+  const upstream = c.get("upstream");
+  const segments = [c.get("target").name, "health"];
+  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
+  return c.json((await readJson(response, upstream.key)) as object);
+}

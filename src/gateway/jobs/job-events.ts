@@ -1,0 +1,42 @@
+// A job's life as server-sent events, made of polls that grow rarer, and of few enough for the smallest plan.
+import { isFinal } from "../../contract/states.ts";
+import type { UpstreamJob } from "../upstream-answer.ts";
+
+/** A request may make 50 calls on the free plan; one of them fetches the final output. */
+const maxPolls = 40;
+const pauses = { firstMs: 500, growth: 1.3, maxMs: 5_000 };
+const reconnectMs = 1_000;
+
+export interface Source {
+  /** The chunks since the last call, and the job's status. */
+  readonly poll: () => Promise<{ status: string; stream: readonly unknown[] }>;
+  /** The job as its owner sees it. */
+  readonly final: () => Promise<UpstreamJob>;
+  readonly pause: (ms: number) => Promise<void>;
+  readonly isOver: () => boolean;
+}
+
+/** Events as text. A stream that was reconnected may have missed chunks, and says so. */
+export async function* jobEvents(source: Source, eventId: string, reconnected: boolean): AsyncGenerator<string> {
+  const event = (name: string, data: unknown) => `event: ${name}\nid: ${eventId}\ndata: ${JSON.stringify(data)}\n\n`;
+  if (reconnected) yield event("gap", { reason: "reconnected" });
+  let last: string | undefined;
+  let pauseMs = pauses.firstMs;
+  for (let polls = 0; polls < maxPolls && !source.isOver(); polls++) {
+    const { status, stream } = await source.poll();
+    if (status !== last) yield event("status", { status });
+    last = status;
+    for (const chunk of stream) yield event("chunk", chunk);
+    if (stream.length > 0) {
+      pauseMs = pauses.firstMs;
+      continue;
+    }
+    if (isFinal(status)) {
+      yield event("done", await source.final());
+      return;
+    }
+    await source.pause(pauseMs);
+    pauseMs = Math.min(pauseMs * pauses.growth, pauses.maxMs);
+  }
+  yield `retry: ${reconnectMs}\n${event("retry", { afterMs: reconnectMs })}`;
+}

@@ -1,0 +1,151 @@
+// The job interface for app users, as routes with their guards.
+import { zValidator } from "@hono/zod-validator";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
+import * as z from "zod";
+import {
+  healthSchema,
+  jobSchema,
+  purgedSchema,
+  requestsSchema,
+  streamSchema,
+  submittedSchema,
+} from "../../contract/job.ts";
+import { jobRequestSchema, streamQuerySchema, waitQuerySchema } from "../../contract/job-request.ts";
+import { limits } from "../../contract/limits.ts";
+import type { Operation as Documented } from "../../contract/operation.ts";
+import { orRefuse } from "../../wire/refusals.ts";
+import type { Remote } from "../../wire/remote.ts";
+import { remote } from "../../wire/remote.ts";
+import { floodShield } from "../flood-shield.ts";
+import { authenticate, identifyCaller, permitted } from "../guards.ts";
+import type { Metering } from "../quota/metering.ts";
+import type { Upstream } from "../upstream.ts";
+import { authenticateByTicket, events, mintTicket } from "./events.ts";
+import { cancel, health, retry, status, statusSync, stream } from "./follow.ts";
+import { relayOpenAi } from "./openai.ts";
+import { purge, requests } from "./own-jobs.ts";
+import { submit } from "./submit.ts";
+import { type JobEnv, knownModel } from "./target.ts";
+
+export type FindUpstream = (c: Context<JobEnv>) => Upstream;
+
+const waitQuery = zValidator("query", waitQuerySchema, orRefuse);
+const streamQuery = zValidator("query", streamQuerySchema, orRefuse);
+const pageSchema = z.object({
+  offset: z.coerce.number().int().min(0).max(100_000).default(0),
+  limit: z.coerce.number().int().min(1).max(100).default(100),
+});
+const readMethods = ["GET", "POST"];
+
+/** The upstream is handed in: the embedded platform and a real service are reached by the same calls. */
+export function jobRoutes(findUpstream: FindUpstream): Hono<JobEnv> {
+  const jobs = new Hono<JobEnv>();
+  const equip: MiddlewareHandler<JobEnv> = async (c, next) => {
+    const { payer } = c.get("principal");
+    const namespace = c.env.USER_METER;
+    c.set("meter", () => remote(namespace, payer) as unknown as Remote<Metering>);
+    c.set("upstream", findUpstream(c));
+    await next();
+  };
+  const openAiErrors: MiddlewareHandler<JobEnv> = async (c, next) => {
+    c.get("exchange").errorShape = "openai";
+    await next();
+  };
+  const byTicket = [authenticateByTicket(identifyCaller), permitted("events"), knownModel, equip] as const;
+
+  jobs.use("/v2/:model/openai/*", openAiErrors);
+  jobs.get("/v2/:model/events/:job", ...byTicket, events);
+  jobs.use("/v2/:model/*", authenticate, floodShield);
+  jobs.post("/v2/:model/run", permitted("run"), knownModel, equip, (c) => submit(c, "run"));
+  jobs.post("/v2/:model/runsync", permitted("runsync"), knownModel, waitQuery, equip, (c) =>
+    submit(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
+  );
+  jobs.on(readMethods, "/v2/:model/status/:job", permitted("status"), knownModel, equip, status);
+  jobs.on(readMethods, "/v2/:model/status-sync/:job", permitted("status-sync"), knownModel, waitQuery, equip, (c) =>
+    statusSync(c, c.req.valid("query").wait ?? limits.waitMs.default),
+  );
+  jobs.on(readMethods, "/v2/:model/stream/:job", permitted("stream"), knownModel, streamQuery, equip, (c) => {
+    const { wait = limits.streamWaitMs.default, format } = c.req.valid("query");
+    return stream(c, wait, format);
+  });
+  jobs.post("/v2/:model/events/:job", permitted("events"), knownModel, equip, mintTicket);
+  jobs.post("/v2/:model/cancel/:job", permitted("cancel"), knownModel, equip, cancel);
+  jobs.post("/v2/:model/retry/:job", permitted("retry"), knownModel, equip, retry);
+  jobs.get("/v2/:model/health", permitted("health"), knownModel, equip, health);
+  jobs.post("/v2/:model/purge-queue", permitted("purge-queue"), knownModel, equip, purge);
+  jobs.get(
+    "/v2/:model/requests",
+    permitted("requests"),
+    knownModel,
+    zValidator("query", pageSchema, orRefuse),
+    equip,
+    (c) => requests(c, c.req.valid("query").offset, c.req.valid("query").limit),
+  );
+  jobs.on(readMethods, "/v2/:model/openai/:route{.+}", permitted("openai"), knownModel, equip, relayOpenAi);
+  return jobs;
+}
+
+const base = "/v2/{model}";
+const called = [
+  "UNAUTHORIZED",
+  "TOKEN_EXPIRED",
+  "TOKEN_REVOKED",
+  "OPERATION_FORBIDDEN",
+  "MODEL_NOT_FOUND",
+  "MODEL_DISABLED",
+] as const;
+const relayed = [
+  ...called,
+  "UPSTREAM_BUSY",
+  "UPSTREAM_FAILED",
+  "UPSTREAM_DOWN",
+  "UPSTREAM_TIMEOUT",
+  "UPSTREAM_UNREACHABLE",
+] as const;
+const metered = [
+  ...relayed,
+  ...(["INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE", "METER_UNAVAILABLE"] as const),
+  ...(["RATE_LIMITED", "TOO_MANY_JOBS", "QUOTA_EXCEEDED", "IN_PROGRESS", "IDEMPOTENCY_MISMATCH"] as const),
+];
+const asked = { access: "user", errors: [...relayed, "JOB_NOT_FOUND"] } as const;
+const submitted = { access: "user", method: "post", body: jobRequestSchema, errors: metered } as const;
+const ticketSchema = z.object({ url: z.url(), expiresAt: z.iso.datetime() }).meta({ id: "Ticket" });
+
+export const jobOperations: readonly Documented[] = [
+  { ...submitted, path: `${base}/run`, summary: "Submit a job", answer: submittedSchema },
+  {
+    ...submitted,
+    path: `${base}/runsync`,
+    summary: "Submit a job and wait",
+    query: waitQuerySchema,
+    answer: jobSchema,
+  },
+  ...(["get", "post"] as const).flatMap((method): Documented[] => [
+    { ...asked, method, path: `${base}/status/{job}`, summary: "A job", answer: jobSchema },
+    {
+      ...{ ...asked, method, path: `${base}/status-sync/{job}`, summary: "A job, held until it ends" },
+      ...{ query: waitQuerySchema, answer: jobSchema },
+    },
+    {
+      ...{ ...asked, method, path: `${base}/stream/{job}`, summary: "What a job has streamed" },
+      ...{ query: streamQuerySchema, answer: streamSchema },
+    },
+    { ...asked, method, path: `${base}/openai/{route}`, summary: "OpenAI's routes", answer: z.looseObject({}) },
+  ]),
+  {
+    ...{ ...asked, method: "get", path: `${base}/events/{job}`, summary: "A job's life as server-sent events" },
+    ...{ contentType: "text/event-stream", answer: z.string(), query: z.object({ ticket: z.string().optional() }) },
+  },
+  { ...asked, method: "post", path: `${base}/events/{job}`, summary: "A ticket for EventSource", answer: ticketSchema },
+  { ...asked, method: "post", path: `${base}/cancel/{job}`, summary: "Cancel a job", answer: submittedSchema },
+  {
+    ...{ ...asked, method: "post", path: `${base}/retry/{job}`, summary: "Run a failed job again" },
+    ...{ answer: submittedSchema, errors: [...metered, "JOB_NOT_FOUND"] },
+  },
+  { ...asked, method: "get", path: `${base}/health`, summary: "Jobs and workers in numbers", answer: healthSchema },
+  { ...asked, method: "post", path: `${base}/purge-queue`, summary: "Cancel your waiting jobs", answer: purgedSchema },
+  {
+    ...{ ...asked, method: "get", path: `${base}/requests`, summary: "Your jobs, newest first" },
+    ...{ query: pageSchema, answer: requestsSchema },
+  },
+];

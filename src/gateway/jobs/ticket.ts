@@ -1,0 +1,66 @@
+// Tickets: a URL that opens one job's events without a header, since EventSource cannot send one.
+import type { Config } from "../../config.ts";
+import { oncePer } from "../../wire/once-per.ts";
+import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
+
+/** A ticket opens for this long; whoever connected with it may reconnect until the second time is over. */
+const connectMs = 60_000;
+const reconnectMs = 60 * 60_000;
+const pattern = /^([A-Za-z0-9_-]{1,1024})\.(\d{13})\.([0-9a-f]{32})$/;
+
+export interface Ticket {
+  readonly owner: string;
+  readonly payer: string;
+}
+
+export class Tickets {
+  readonly #keys: SigningKeys;
+
+  constructor(keys: SigningKeys) {
+    this.#keys = keys;
+  }
+
+  async mint(ticket: Ticket, path: string, now: number): Promise<{ ticket: string; expiresAt: number }> {
+    const [key] = await this.#keys.of("ticket");
+    const expiresAt = now + connectMs;
+    const holder = encodeText(JSON.stringify([ticket.owner, ticket.payer]));
+    const mac = await signFields(key, [holder, String(expiresAt), path], 128);
+    return { ticket: `${holder}.${expiresAt}.${mac}`, expiresAt };
+  }
+
+  /** Undefined for whatever does not open this path now. */
+  async open(text: string, path: string, lastEventId: string | undefined, now: number): Promise<Ticket | undefined> {
+    const [, holder, expiry, mac] = pattern.exec(text) ?? [];
+    if (holder === undefined || expiry === undefined || mac === undefined) return undefined;
+    for (const key of await this.#keys.of("ticket")) {
+      if (!sameMac(mac, await signFields(key, [holder, expiry, path], 128))) continue;
+      const late = Number(expiry) < now;
+      if (late && !(Number(expiry) + reconnectMs > now && (await this.isEventId(lastEventId, path)))) return undefined;
+      const [owner, payer] = JSON.parse(decodeText(holder)) as [string, string];
+      return { owner, payer };
+    }
+    return undefined;
+  }
+
+  /** Sent with every event: who sends it back was connected. */
+  async eventId(path: string): Promise<string> {
+    const [key] = await this.#keys.of("ticket");
+    return signFields(key, ["event", path], 128);
+  }
+
+  async isEventId(id: string | undefined, path: string): Promise<boolean> {
+    return id !== undefined && sameMac(id, await this.eventId(path));
+  }
+}
+
+export const ticketsOf = oncePer((config: Config) => new Tickets(signingKeysOf(config)));
+
+function encodeText(text: string): string {
+  const binary = String.fromCharCode(...new TextEncoder().encode(text));
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+function decodeText(text: string): string {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)));
+}
