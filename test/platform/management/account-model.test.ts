@@ -54,6 +54,7 @@ const command = fc.oneof(
     do: fc.constant("delete" as const),
     ...{ as, of: pick, what: fc.constantFrom("auths", "templates", "volumes", "pods", "endpoints") },
   }),
+  fc.record({ do: fc.constant("ring" as const), as }),
   fc.record({ do: fc.constant("pass" as const), ms: fc.nat(150 * minute) }),
   fc.record({
     do: fc.constant("evict" as const),
@@ -110,6 +111,7 @@ class Run {
     if (command.do === "pass") return this.#pass(command.ms);
     if (command.do === "evict") return this.#evict(command.what, command.of);
     const { as } = command;
+    if (command.do === "ring") return void (await runDurableObjectAlarm(env.ACCOUNT.getByName(as)));
     const own = this.model.books[as];
     switch (command.do) {
       case "auth": {
