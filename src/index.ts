@@ -4,6 +4,7 @@ import { app } from "./app.ts";
 export { Control } from "./gateway/control/control.ts";
 export { Budget } from "./gateway/quota/budget.ts";
 export { EndpointQueue } from "./platform/endpoint-queue.ts";
+export { Account } from "./platform/management/account.ts";
 export { UserMeter } from "./upstream-choice.ts";
 
 export default app;

@@ -9,6 +9,7 @@ import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
 import { hookOperations, hooks } from "./jobs/hooks.ts";
 import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
+import { managementOperations } from "./management.ts";
 import { operatorPlans } from "./operator-plans.ts";
 import { budgetOperations, budgetRoutes } from "./quota/admin-budget.ts";
 import { planOperations, planRoutes } from "./quota/admin-plans.ts";
@@ -44,4 +45,5 @@ export const gatewayOperations: readonly Operation[] = [
   ...userOperations,
   ...planOperations,
   ...budgetOperations,
+  ...managementOperations,
 ];
