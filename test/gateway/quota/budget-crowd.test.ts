@@ -64,8 +64,9 @@ class Crowd {
   calls = 0;
   /** How often an answer is lost on its way: 0 to 1. */
   lost = 0;
-  /** How long a call is on its way. */
-  slow: () => Promise<void> = async () => {};
+  /** What the next call waits for on its way there, and on its way back. */
+  question: Promise<void> | undefined;
+  reply: Promise<void> | undefined;
   readonly clock = () => this.now;
   readonly payers: Payer[];
   readonly #random: () => number;
@@ -87,9 +88,12 @@ class Crowd {
     this.calls += 1;
     const before = this.#random() < this.lost;
     if (before && this.#random() < 0.5) throw new Error("the question was lost");
-    await this.slow();
+    const [question, reply] = [this.question, this.reply];
+    this.question = undefined;
+    this.reply = undefined;
+    await question;
     const answer = call();
-    await this.slow();
+    await reply;
     if (before) throw new Error("the answer was lost");
     return answer;
   }
@@ -150,22 +154,31 @@ describe("1,000 payers", () => {
     });
   });
 
-  it.each(["lease", "report"])("keep what they lease beside a report, the %s being first", async (first) => {
+  it.each([
+    ["a lease's answer is late", "reply", "lease"],
+    ["a report is late", "question", "report"],
+  ] as const)("keep what they lease where %s", async (_name, late, first) => {
     await withBudget(async (budget) => {
       budget.setCeilings({ dayMicroUsd: 10_000 * usd, monthMicroUsd: null });
       const crowd = new Crowd(budget, 1, seeded(1));
       const payer = crowd.pick();
       await payer.admit();
       crowd.now += 61_000;
-      crowd.slow = async () => {
-        crowd.now += 11_000;
-      };
+      const gate = Promise.withResolvers<void>();
+      crowd[late] = gate.promise;
       const calls = [() => payer.admit(), () => payer.slices.report(crowd.clock)];
-      await Promise.all((first === "lease" ? calls : calls.reverse()).map((call) => call()));
+      const underWay: Promise<unknown>[] = [];
+      for (const call of first === "lease" ? calls : calls.reverse()) {
+        underWay.push(call());
+        await scheduler.wait(1);
+        crowd.now += 11_000;
+      }
+      gate.resolve();
+      await Promise.all(underWay);
       /** As much as the payer may still promise is deducted. */
       const held = 19 * reserve;
-      expect(payer.leases.covers(today, payer.used, held, crowd.now)).toBe(true);
       const { consumedMicroUsd, leasedMicroUsd } = budget.state().day;
+      expect(payer.leases.covers(today, payer.used, held, crowd.now)).toBe(true);
       expect(consumedMicroUsd + leasedMicroUsd).toBe(payer.used + held);
     });
   });
