@@ -1,4 +1,4 @@
-// How a meter comes by its slice of the app's budget: one question at a time, for all that wait; what is left goes back.
+// How a meter comes by its slice of the app's budget: one question at a time for all that wait.
 import type { Remote } from "../../wire/remote.ts";
 import type { Budget, LeaseAnswer } from "./budget.ts";
 import type { Leases } from "./leases.ts";

@@ -15,7 +15,7 @@ export interface Standing {
   readonly used: number;
   readonly reserved: number;
   readonly windowSeconds: number | undefined;
-  /** When no more than this is used any longer; undefined where only a job's end frees it, infinite where nothing does. */
+  /** When no more than this is used any longer; undefined where a job's end frees it, infinite where nothing does. */
   freesTo(used: number): number | undefined;
 }
 
@@ -74,5 +74,6 @@ function waitFor({ limit, used, reserved, freesTo }: Standing, needed: number, n
 
 function describe({ unit, name, scope, limit, used }: Standing, needed: number): string {
   if (unit !== "usd") return `${name}: more than ${limit} ${unit} ${scope}`;
-  return `${name}: ${usdText(needed)} USD would exceed the ${usdText(limit)} USD ${scope}, of which ${usdText(used)} are used`;
+  const ceiling = `the ${usdText(limit)} USD ${scope}, of which ${usdText(used)} are used`;
+  return `${name}: ${usdText(needed)} USD would exceed ${ceiling}`;
 }
