@@ -1,6 +1,6 @@
 // What the queue says, as responses: refusals become problems, a job's output is spliced in as the bytes that it is.
 import { Problem } from "../errors.ts";
-import type { Body, JobView, Refusal } from "./queue/endpoint-queue.ts";
+import type { Body, JobView, Refusal } from "./queue/views.ts";
 
 const encoder = new TextEncoder();
 const json = { "Content-Type": "application/json" };
@@ -20,32 +20,56 @@ export function answerJob(view: JobView | Refusal): Response {
 
 /** Text, bytes, text as one body; a stream is not read here. */
 export function splice(before: string, middle: Body, after: string): BodyInit {
-  const [head, tail] = [encoder.encode(before), encoder.encode(after)];
-  if (middle instanceof Uint8Array) {
-    const whole = new Uint8Array(head.byteLength + middle.byteLength + tail.byteLength);
-    whole.set(head);
-    whole.set(middle, head.byteLength);
-    whole.set(tail, head.byteLength + middle.byteLength);
-    return whole;
+  if (middle instanceof ReadableStream) return spliceFlowing(before, middle, after);
+  return concat([encoder.encode(before), middle, encoder.encode(after)]);
+}
+
+function concat(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((size, { byteLength }) => size + byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.byteLength;
   }
+  return whole;
+}
+
+export interface Flow {
+  /** Called between the middle and the end: who does not take the middle is not sent the end. */
+  readonly pause?: () => Promise<unknown>;
+  /** The reader left, or the source broke, before the end. */
+  readonly broken?: () => void;
+}
+
+/** The same, as it flows. */
+export function spliceFlowing(
+  before: string,
+  middle: Body,
+  after: string,
+  flow: Flow = {},
+): ReadableStream<Uint8Array> {
   const { readable, writable } = new IdentityTransformStream();
-  void pump(head, middle, tail, writable);
+  void pump(encoder.encode(before), middle, encoder.encode(after), writable, flow);
   return readable;
 }
 
-async function pump(head: Uint8Array, middle: ReadableStream<Uint8Array>, tail: Uint8Array, to: WritableStream) {
+async function pump(head: Uint8Array, middle: Body, tail: Uint8Array, to: WritableStream, { pause, broken }: Flow) {
   try {
     await write(to, head);
-    await middle.pipeTo(to, { preventClose: true });
+    if (middle instanceof Uint8Array) await write(to, middle);
+    else await middle.pipeTo(to, { preventClose: true });
+    await pause?.();
     await write(to, tail);
     await to.close();
   } catch {
-    // The reader left or the source broke: the response ends short, which is all that can be told by then.
+    // The response ends short, which is all that can be told by then.
+    broken?.();
     await to.abort().catch(() => {});
   }
 }
 
 async function write(to: WritableStream, bytes: Uint8Array): Promise<void> {
+  if (bytes.byteLength === 0) return;
   const writer = to.getWriter();
   await writer.write(bytes);
   writer.releaseLock();

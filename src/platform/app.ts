@@ -6,10 +6,11 @@ import { authenticate } from "./auth.ts";
 import { type EndpointEnv, endpoint } from "./endpoints.ts";
 import { jobOperations, jobs } from "./jobs.ts";
 import { media, mediaOperations } from "./media.ts";
-import { openai, openaiOperations } from "./openai.ts";
+import { openai, openaiErrors, openaiOperations } from "./openai.ts";
 import { workerOperations, workerProtocol } from "./workers/protocol.ts";
 
 const v2 = new Hono<EndpointEnv>();
+v2.use("/:endpoint/openai/*", openaiErrors);
 v2.use("/:endpoint/*", authenticate, endpoint);
 v2.route("/:endpoint", jobs);
 v2.route("/:endpoint", workerProtocol);

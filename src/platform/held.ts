@@ -1,4 +1,4 @@
-// Calls that the queue holds: asked again when the object restarted, told when the caller left.
+// Calls to the queue: asked again when the object restarted, and held ones told when their caller left.
 import { Problem } from "../errors.ts";
 import type { Remote } from "../wire/remote.ts";
 import type { EndpointQueue } from "./queue/endpoint-queue.ts";
@@ -16,25 +16,38 @@ export interface Held {
 const maxTries = 8;
 const pauseMs = 50;
 
+/** For calls that mean the same when they are made twice. A stub that broke stays broken, so each try takes a new one. */
+export async function ask<T>(queue: () => Stub, call: (stub: Stub) => Promise<T>, tries = maxTries): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await call(queue());
+    } catch (error) {
+      console.warn(JSON.stringify({ queue: "no answer", error: error instanceof Error ? error.message : "unknown" }));
+      if (tried >= tries) throw new Problem("UNAVAILABLE", "the queue cannot be reached", { "Retry-After": "1" });
+      await scheduler.wait(pauseMs * tried);
+    }
+  }
+}
+
+/** For calls that must not be made twice. */
+export function askOnce<T>(queue: () => Stub, call: (stub: Stub) => Promise<T>): Promise<T> {
+  return ask(queue, call, 1);
+}
+
 export async function hold<T>(
-  held: Held,
+  { queue, waitMs, signal, waitUntil }: Held,
   call: (stub: Stub, leftMs: number, ticket: string) => Promise<T>,
 ): Promise<T> {
-  const deadline = Date.now() + held.waitMs;
+  const deadline = Date.now() + waitMs;
   const ticket = crypto.randomUUID();
-  const leave = () => held.waitUntil(held.queue().leave(ticket));
-  held.signal.addEventListener("abort", leave);
+  const leave = () => waitUntil(askOnce(queue, (stub) => stub.leave(ticket)).catch(() => {}));
+  signal.addEventListener("abort", leave);
+  const answer = ask(queue, (stub) => call(stub, Math.max(0, deadline - Date.now()), ticket));
+  // Without it the runtime drops everything the moment the caller leaves, before anybody hears of it.
+  waitUntil(answer.catch(() => {}));
   try {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await call(held.queue(), Math.max(0, deadline - Date.now()), ticket);
-      } catch (error) {
-        if (tries === maxTries) throw new Problem("UNAVAILABLE", "the queue cannot be reached", { "Retry-After": "1" });
-        console.warn(JSON.stringify({ held: "asked again", error: error instanceof Error ? error.name : "unknown" }));
-        await scheduler.wait(pauseMs * tries);
-      }
-    }
+    return await answer;
   } finally {
-    held.signal.removeEventListener("abort", leave);
+    signal.removeEventListener("abort", leave);
   }
 }

@@ -14,10 +14,11 @@ import {
 import { jobRequestSchema, statusQuerySchema, streamQuerySchema, waitQuerySchema } from "../contract/job-request.ts";
 import { limits } from "../contract/limits.ts";
 import type { Operation } from "../contract/operation.ts";
+import { Problem } from "../errors.ts";
 import { orRefuse } from "../wire/refusals.ts";
 import { accepted, answerJob } from "./answers.ts";
 import type { EndpointEnv } from "./endpoints.ts";
-import { hold } from "./held.ts";
+import { ask, askOnce, hold } from "./held.ts";
 import { readSubmission } from "./job-body.ts";
 
 const pageSchema = z.object({
@@ -29,46 +30,58 @@ const readMethods = ["GET", "POST"];
 export const jobs = new Hono<EndpointEnv>()
   .post("/run", async (c) => {
     const submission = await readSubmission(c.req.raw, { sync: false, waitMs: 0, origin: originOf(c) });
-    const { id } = accepted(await c.get("queue")().submit(submission));
+    const { id } = accepted(await ask(c.get("queue"), (queue) => queue.submit(submission)));
     return c.json({ id, status: "IN_QUEUE" });
   })
   .post("/runsync", zValidator("query", waitQuerySchema, orRefuse), async (c) => {
     const { wait = limits.waitMs.default } = c.req.valid("query");
     const submission = await readSubmission(c.req.raw, { sync: true, waitMs: wait, origin: originOf(c) });
-    const { id } = accepted(await c.get("queue")().submit(submission));
+    const { id } = accepted(await ask(c.get("queue"), (queue) => queue.submit(submission)));
     const view = await hold(heldBy(c, wait), (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "runsync"));
     return answerJob(view);
   })
   .on(readMethods, "/status/:job", zValidator("query", statusQuerySchema, orRefuse), async (c) => {
     const { ttl = null } = c.req.valid("query");
-    return answerJob(await c.get("queue")().status(c.req.param("job"), ttl));
+    return answerJob(await ask(c.get("queue"), (queue) => queue.status(jobOf(c), ttl)));
   })
   .on(readMethods, "/status-sync/:job", zValidator("query", waitQuerySchema, orRefuse), async (c) => {
     const { wait = limits.waitMs.default } = c.req.valid("query");
-    const job = c.req.param("job");
+    const job = jobOf(c);
     return answerJob(await hold(heldBy(c, wait), (queue, leftMs, ticket) => queue.wait(job, leftMs, ticket, "status")));
   })
   .on(readMethods, "/stream/:job", zValidator("query", streamQuerySchema, orRefuse), async (c) => {
     const { wait = limits.streamWaitMs.default, format } = c.req.valid("query");
-    const job = c.req.param("job");
+    const job = jobOf(c);
     const held = hold(heldBy(c, wait), (queue, leftMs, ticket) => queue.stream(job, leftMs, ticket));
     const { status, items } = accepted(await held);
     const stream = `[${items.join(",")}]`;
     const body = format === "array" ? stream : `{"status":"${status}","stream":${stream}}`;
     return c.body(body, 200, { "Content-Type": "application/json" });
   })
-  .post("/cancel/:job", async (c) => c.json(accepted(await c.get("queue")().cancel(c.req.param("job")))))
-  .post("/retry/:job", async (c) => c.json(accepted(await c.get("queue")().retry(c.req.param("job")))))
-  .post("/purge-queue", async (c) => c.json({ ...accepted(await c.get("queue")().purge()), status: "completed" }))
-  .get("/health", async (c) => c.json(await c.get("queue")().health()))
-  .get("/metrics", async (c) => c.json(await c.get("queue")().metrics()))
+  .post("/cancel/:job", async (c) => c.json(accepted(await ask(c.get("queue"), (queue) => queue.cancel(jobOf(c))))))
+  .post("/retry/:job", async (c) => c.json(accepted(await askOnce(c.get("queue"), (queue) => queue.retry(jobOf(c))))))
+  .post("/purge-queue", async (c) => {
+    const { removed } = accepted(await askOnce(c.get("queue"), (queue) => queue.purge()));
+    return c.json({ removed, status: "completed" });
+  })
+  .get("/health", async (c) => c.json(await ask(c.get("queue"), (queue) => queue.health())))
+  .get("/metrics", async (c) => c.json(await ask(c.get("queue"), (queue) => queue.metrics())))
   .get("/requests", zValidator("query", pageSchema, orRefuse), async (c) => {
     const { offset, limit } = c.req.valid("query");
-    return c.json(accepted(await c.get("queue")().requests(offset, limit)));
+    return c.json(accepted(await ask(c.get("queue"), (queue) => queue.requests(offset, limit))));
   });
 
 export function originOf(c: Context<EndpointEnv>): string {
   return c.get("config").publicUrl ?? new URL(c.req.url).origin;
+}
+
+/** Nothing else was ever a job's id; asking for it is the same as asking for a job that is gone. */
+const jobId = /^[\w-]{1,128}$/;
+
+export function jobOf(c: Context<EndpointEnv>): string {
+  const job = c.req.param("job") ?? "";
+  if (!jobId.test(job)) throw new Problem("JOB_NOT_FOUND", "job not found");
+  return job;
 }
 
 export function heldBy(c: Context<EndpointEnv>, waitMs: number) {
@@ -77,8 +90,9 @@ export function heldBy(c: Context<EndpointEnv>, waitMs: number) {
 }
 
 const base = "/platform/v2/{endpoint}";
-const found = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "JOB_NOT_FOUND", "RATE_LIMITED", "INVALID_REQUEST"] as const;
-const submitErrors = [...found, "INVALID_JSON", "PAYLOAD_TOO_LARGE", "QUEUE_FULL"] as const;
+const reached = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "RATE_LIMITED", "INVALID_REQUEST", "UNAVAILABLE"] as const;
+const found = [...reached, "JOB_NOT_FOUND"] as const;
+const submitErrors = [...reached, "INVALID_JSON", "PAYLOAD_TOO_LARGE", "QUEUE_FULL"] as const;
 const asked = { access: "platform", errors: found } as const;
 
 export const jobOperations: readonly Operation[] = [

@@ -33,14 +33,15 @@ export async function putMedia(bucket: R2Bucket, origin: string, file: MediaFile
 export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
   const name = c.req.param("file");
   const expiresAt = expiryOf(name);
-  if (expiresAt === undefined) throw new Problem("NOT_FOUND", "There is no such file.");
+  if (expiresAt === undefined) throw noSuchFile;
   const leftMs = expiresAt - Date.now();
   if (leftMs <= 0) {
     c.executionCtx.waitUntil(c.env.MEDIA.delete(name));
     throw new Problem("GONE", `This file expired at ${new Date(expiresAt).toISOString()}.`);
   }
-  const file = await c.env.MEDIA.get(name);
-  if (!file) throw new Problem("NOT_FOUND", "There is no such file.");
+  const headOnly = c.req.raw.method === "HEAD";
+  const file = headOnly ? await c.env.MEDIA.head(name) : await c.env.MEDIA.get(name);
+  if (!file) throw noSuchFile;
   const headers = {
     "Content-Type": file.httpMetadata?.contentType ?? "application/octet-stream",
     "Content-Length": String(file.size),
@@ -48,8 +49,10 @@ export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
     "Cross-Origin-Resource-Policy": "cross-origin",
     ETag: file.httpEtag,
   };
-  return new Response(file.body, { headers });
+  return new Response(headOnly ? null : (file as R2ObjectBody).body, { headers });
 });
+
+const noSuchFile = new Problem("NOT_FOUND", "There is no such file.");
 
 export const mediaOperations: readonly Operation[] = [
   {

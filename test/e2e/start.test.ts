@@ -62,6 +62,7 @@ describe("npm", () => {
     const port = await freePort();
     const shell = "require('node:child_process').spawn(process.execPath, process.argv.slice(1), { stdio: 'inherit' })";
     const npm = run(clone.path, ["-e", shell, start, "--port", `${port}`], { npm_lifecycle_event: "start" });
+    onTestFinished(() => end(npm));
     await vi.waitFor(() => expect(npm.output()).toContain("Sluice serves at"), { timeout: 50_000, interval: 50 });
     await end(npm);
     await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow();

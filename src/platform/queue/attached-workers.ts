@@ -3,21 +3,43 @@ import { limits } from "../../contract/limits.ts";
 
 interface Attached {
   heardAt: number;
-  readonly jobs: Set<string>;
+  /** What it holds, and since when its pings do not name it. */
+  readonly jobs: Map<string, number | undefined>;
   readonly stops: Set<string>;
-  onStop: (() => void) | undefined;
+  /** Its calls that wait to be told what to stop, the newest last. */
+  readonly stopCalls: (() => void)[];
+  /** Its calls that wait for a job. */
+  waiting: number;
 }
 
+/** A job that three pings in a row do not name never reached its worker: the answer to its take was cut off. */
+const deniedMs = 2 * limits.workerPingMs;
+
 interface Taker {
-  readonly ticket: string;
   readonly worker: string;
   readonly batch: number;
-  readonly resolve: (woken: boolean) => void;
+  readonly wake: () => void;
 }
+
+/** Far above what the endpoint's own settings allow; a new name beyond it must wait. */
+const maxWorkers = 5000;
+/** A worker that never asks what to stop must not fill the memory. */
+const maxStops = 1000;
 
 export class AttachedWorkers {
   readonly #workers = new Map<string, Attached>();
-  #takers: Taker[] = [];
+  /** Whoever waits longest is first. */
+  readonly #takers: Taker[] = [];
+  /** Until when a worker counts as present that this object has not heard of itself. */
+  #presentUntil: number;
+
+  constructor(presentUntil: number) {
+    this.#presentUntil = presentUntil;
+  }
+
+  hasRoomFor(worker: string): boolean {
+    return this.#workers.has(worker) || this.#workers.size < maxWorkers;
+  }
 
   heard(worker: string, now: number): void {
     this.#at(worker, now).heardAt = now;
@@ -28,82 +50,93 @@ export class AttachedWorkers {
   }
 
   holds(worker: string, job: string, now: number): void {
-    this.#at(worker, now).jobs.add(job);
+    const attached = this.#at(worker, now);
+    attached.jobs.set(job, undefined);
+    attached.stops.delete(job);
   }
 
   /** The job is over for its worker; told to stop where that was not its own doing. */
   drop(worker: string, job: string, stop: boolean): void {
     const attached = this.#workers.get(worker);
-    if (!attached?.jobs.delete(job) || !stop) return;
-    attached.stops.add(job);
-    attached.onStop?.();
+    if (attached?.jobs.delete(job) && stop) tellToStop(attached, [job]);
   }
 
-  /** Jobs that a worker speaks of and does not hold any more. */
-  disown(worker: string, jobs: readonly string[], now: number): void {
+  /** What a ping names: jobs that its worker does not hold any more are to be stopped, those that it leaves out are noted. */
+  pinged(worker: string, jobs: readonly string[], now: number): void {
     const attached = this.#at(worker, now);
-    const strangers = jobs.filter((job) => !attached.jobs.has(job));
-    for (const job of strangers) attached.stops.add(job);
-    if (strangers.length > 0) attached.onStop?.();
+    for (const [job, since] of attached.jobs) attached.jobs.set(job, jobs.includes(job) ? undefined : (since ?? now));
+    tellToStop(
+      attached,
+      jobs.filter((job) => !attached.jobs.has(job)),
+    );
   }
 
-  /** What the worker is to stop; waits until there is something. */
-  async stops(worker: string, holdMs: number, now: number): Promise<string[]> {
-    const attached = this.#at(worker, now);
-    if (attached.stops.size === 0) {
-      await until((resolve) => (attached.onStop = () => resolve(true)), holdMs);
-      attached.onStop = undefined;
-    }
-    const jobs = [...attached.stops];
-    attached.stops.clear();
+  /** What the worker is to stop: told once. */
+  takeStops(worker: string): string[] {
+    const attached = this.#workers.get(worker);
+    const jobs = [...(attached?.stops ?? [])];
+    attached?.stops.clear();
     return jobs;
   }
 
-  /** Waits in line for a job; false when none came. */
-  async waitForJob(ticket: string, worker: string, batch: number, holdMs: number): Promise<boolean> {
-    const woken = await until((resolve) => this.#takers.push({ ticket, worker, batch, resolve }), holdMs);
-    this.#takers = this.#takers.filter((taker) => taker.ticket !== ticket);
-    return woken;
+  onStop(worker: string, wake: () => void, now: number): () => void {
+    const { stopCalls } = this.#at(worker, now);
+    stopCalls.push(wake);
+    return () => remove(stopCalls, wake);
   }
 
-  leave(ticket: string): void {
-    this.#takers.find((taker) => taker.ticket === ticket)?.resolve(false);
-    this.#takers = this.#takers.filter((taker) => taker.ticket !== ticket);
+  /** Stands in line for a job. */
+  onJob(worker: string, batch: number, wake: () => void, now: number): () => void {
+    const attached = this.#at(worker, now);
+    const taker = { worker, batch, wake };
+    this.#takers.push(taker);
+    attached.waiting += 1;
+    return () => {
+      remove(this.#takers, taker);
+      attached.waiting -= 1;
+    };
   }
 
-  /** The one who waits longest. */
-  nextTaker(): Taker | undefined {
-    return this.#takers.shift();
-  }
-
-  isWaiting(worker: string): boolean {
-    return this.#takers.some((taker) => taker.worker === worker);
+  /** Wakes the worker that waits longest, by its newest call: an older one may have lost its caller unnoticed. */
+  wakeNext(now: number): number | undefined {
+    const [longest] = this.#takers;
+    const taker = this.#takers.findLast(({ worker }) => worker === longest?.worker);
+    if (!taker) return undefined;
+    remove(this.#takers, taker);
+    this.heard(taker.worker, now);
+    taker.wake();
+    return taker.batch;
   }
 
   /** Until when somebody counts as present; undefined where nobody does. */
   presentUntil(now: number): number | undefined {
     this.#forget(now);
-    if (this.#takers.length > 0) return now + limits.workerLostMs;
-    const heard = [...this.#workers.values()].map(({ heardAt }) => heardAt + limits.workerLostMs);
-    const until = Math.max(...heard, 0);
+    let until = this.#takers.length > 0 ? now + limits.workerLostMs : this.#presentUntil;
+    for (const { heardAt } of this.#workers.values()) until = Math.max(until, heardAt + limits.workerLostMs);
     return until > now ? until : undefined;
   }
 
-  /** Workers that hold jobs and were not heard of for too long. */
+  /** Jobs whose workers were not heard of for too long, or do not know of them. */
   lost(now: number): { worker: string; jobs: string[] }[] {
-    return [...this.#workers]
-      .filter(([, { heardAt, jobs }]) => jobs.size > 0 && heardAt + limits.workerLostMs <= now)
-      .map(([worker, { jobs }]) => ({ worker, jobs: [...jobs] }));
+    const lost = [...this.#workers].map(([worker, attached]) => {
+      const jobs = [...attached.jobs.keys()].filter((job) => lossOf(attached, job) <= now);
+      return { worker, jobs };
+    });
+    return lost.filter(({ jobs }) => jobs.length > 0);
   }
 
   nextLoss(): number | undefined {
-    const busy = [...this.#workers.values()].filter(({ jobs }) => jobs.size > 0);
-    return busy.length > 0 ? Math.min(...busy.map(({ heardAt }) => heardAt + limits.workerLostMs)) : undefined;
+    let next: number | undefined;
+    for (const attached of this.#workers.values()) {
+      for (const job of attached.jobs.keys()) next = Math.min(next ?? Number.POSITIVE_INFINITY, lossOf(attached, job));
+    }
+    return next;
   }
 
   count(now: number): { idle: number; running: number } {
     this.#forget(now);
-    const running = [...this.#workers.values()].filter(({ jobs }) => jobs.size > 0).length;
+    let running = 0;
+    for (const { jobs } of this.#workers.values()) running += jobs.size > 0 ? 1 : 0;
     return { idle: this.#workers.size - running, running };
   }
 
@@ -114,29 +147,33 @@ export class AttachedWorkers {
 
   /** A worker without a job that is not heard of any more needs no mourning. */
   #forget(now: number): void {
-    for (const [worker, { heardAt, jobs }] of this.#workers) {
-      const silent = heardAt + limits.workerLostMs <= now;
-      if (silent && jobs.size === 0 && !this.isWaiting(worker)) this.#workers.delete(worker);
+    for (const [worker, { heardAt, jobs, waiting }] of this.#workers) {
+      if (heardAt + limits.workerLostMs <= now && jobs.size === 0 && waiting === 0) this.#workers.delete(worker);
     }
   }
 
   #at(worker: string, now: number): Attached {
     const known = this.#workers.get(worker);
     if (known) return known;
-    const attached: Attached = { heardAt: now, jobs: new Set(), stops: new Set(), onStop: undefined };
+    const attached: Attached = { heardAt: now, jobs: new Map(), stops: new Set(), stopCalls: [], waiting: 0 };
     this.#workers.set(worker, attached);
     return attached;
   }
 }
 
-/** What the callback says, or false when the time is over. */
-export async function until(register: (resolve: (value: boolean) => void) => void, ms: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), ms);
-  register(resolve);
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
+function lossOf({ heardAt, jobs }: Attached, job: string): number {
+  const deniedSince = jobs.get(job) ?? Number.POSITIVE_INFINITY;
+  return Math.min(heardAt + limits.workerLostMs, deniedSince + deniedMs);
+}
+
+function tellToStop(attached: Attached, jobs: readonly string[]): void {
+  for (const job of jobs) {
+    if (attached.stops.size < maxStops) attached.stops.add(job);
   }
+  if (jobs.length > 0) attached.stopCalls.at(-1)?.();
+}
+
+function remove<T>(list: T[], item: T): void {
+  const at = list.indexOf(item);
+  if (at >= 0) list.splice(at, 1);
 }

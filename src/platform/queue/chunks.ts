@@ -12,17 +12,20 @@ export class Chunks {
     this.#sql = sql;
   }
 
-  add(job: number, output: unknown): void {
-    for (const item of split(output)) {
+  /** How many bytes came. */
+  add(job: number, output: unknown): number {
+    const items = split(output);
+    for (const item of items) {
       this.#sql.exec(
         "INSERT INTO chunks (job, part, bytes) SELECT ?, COALESCE(MAX(part), 0) + 1, ? FROM chunks WHERE job = ?",
         ...[job, item, job],
       );
     }
+    return items.reduce((size, { byteLength }) => size + byteLength, 0);
   }
 
-  /** Each is a stream item as JSON. */
-  drain(job: number): string[] {
+  /** Each is a stream item as JSON; and how many bytes they are. */
+  drain(job: number): { items: string[]; bytes: number } {
     const items: string[] = [];
     let size = 0;
     let last: number | undefined;
@@ -34,15 +37,19 @@ export class Chunks {
       last = row.part;
     }
     if (last !== undefined) this.#sql.exec("DELETE FROM chunks WHERE job = ? AND part <= ?", job, last);
-    return items;
+    return { items, bytes: size };
   }
 
   isEmpty(job: number): boolean {
     return this.#sql.exec("SELECT 1 FROM chunks WHERE job = ? LIMIT 1", job).toArray().length === 0;
   }
 
-  remove(job: number): void {
-    this.#sql.exec("DELETE FROM chunks WHERE job = ?", job);
+  /** How many bytes went. */
+  remove(job: number): number {
+    const query = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) AS size FROM chunks WHERE job = ?";
+    const { size } = this.#sql.exec<{ size: number }>(query, job).one();
+    if (size > 0) this.#sql.exec("DELETE FROM chunks WHERE job = ?", job);
+    return size;
   }
 }
 
@@ -61,7 +68,11 @@ function encodeItem(output: unknown): Uint8Array {
 
 /** A worker that measures itself puts `metrics` into what it yields; they stand beside the output. */
 function isMetered(output: unknown): output is { metrics: object } {
-  return typeof output === "object" && output !== null && "metrics" in output && typeof output.metrics === "object";
+  return isObject(output) && "metrics" in output && isObject(output.metrics);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** An escaped character is six bytes at most, so a piece stays under the limit whatever it holds. */

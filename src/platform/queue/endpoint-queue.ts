@@ -3,91 +3,77 @@ import { DurableObject } from "cloudflare:workers";
 import type { Health } from "../../contract/job.ts";
 import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
-import type { ErrorCode } from "../../errors.ts";
 import { migrate } from "../../wire/migrate.ts";
 import { builtInRunner } from "../workers/built-in.ts";
-import { until } from "./attached-workers.ts";
-import { defaultEndpointSettings, type EndpointSettings, endpointSettingsSchema } from "./endpoint-settings.ts";
+import { type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
+import { Gate } from "./gate.ts";
+import { HeldCalls } from "./held-calls.ts";
 import { describeJob, type JobRow } from "./job.ts";
-import { deliver } from "./notices.ts";
+import { Courier } from "./notices.ts";
 import { bodyOf } from "./payloads.ts";
-import { type Outcome, Queue, type Submission } from "./queue.ts";
-import { RateLimits } from "./rate-limits.ts";
+import { Queue, type Submission } from "./queue.ts";
 import { steps } from "./schema.ts";
+import { type Body, type JobView, noJob, notHeld, type Refusal, type TakenJob, tooManyWorkers } from "./views.ts";
+import { type Outcome, WorkerDesk } from "./worker-desk.ts";
 
-/** What the routes turn into an error. */
-export interface Refusal {
-  readonly refused: ErrorCode;
-  readonly detail: string;
-  readonly retryAfterSeconds?: number;
-}
-export type Body = Uint8Array | ReadableStream<Uint8Array>;
-/** A job as it is answered: its head, and its output's JSON. */
-export interface JobView {
-  readonly head: ReturnType<typeof describeJob>;
-  readonly output: Body | null;
-}
-export interface TakenJob {
-  readonly id: string;
-  /** The job request as it came, without its closing brace: whoever sends it adds the id. */
-  readonly request: Body;
-}
-
-const noJob: Refusal = { refused: "JOB_NOT_FOUND", detail: "job not found" };
-const noOutput: readonly Uint8Array[] = [];
-/** An alarm that failed, or left work behind, comes back after this. */
+/** An alarm that failed comes back after this. */
 const retryAlarmMs = 1000;
-const noticesAtOnce = 6;
 
 export class EndpointQueue extends DurableObject<Env> {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
   readonly #queue: Queue;
-  readonly #rates = new RateLimits();
-  /** Calls that wait, by their ticket. */
-  readonly #held = new Map<string, () => void>();
+  readonly #desk: WorkerDesk;
+  readonly #gate: Gate;
+  readonly #courier: Courier;
+  readonly #held = new HeldCalls();
   #armedAt: number | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     migrate(ctx.storage, steps);
-    this.#queue = new Queue(ctx.storage, this.#readSettings(), {
-      now: () => this.clock(),
-      runBuiltIn: builtInRunner(
-        ctx,
-        env,
-        () => this.#queue,
-        () => this.#arm(),
-      ),
-    });
+    const now = () => this.clock();
+    const settled = () => this.#arm();
+    const waitUntil = (promise: Promise<unknown>) => ctx.waitUntil(promise);
+    const runBuiltIn = builtInRunner(ctx, env, { queue: () => this.#queue, desk: () => this.#desk, settled });
+    this.#queue = new Queue(ctx.storage, readSettings(ctx.storage.sql), { now, runBuiltIn });
+    this.#desk = new WorkerDesk(this.#queue, now);
+    this.#gate = new Gate(this.#queue, now);
+    this.#courier = new Courier({ store: this.#queue.store, exports: ctx.exports, now, waitUntil, settled });
     this.#arm();
   }
 
-  submit(submission: Submission): { id: string } | Refusal {
-    const operation = submission.sync ? "runsync" : "run";
-    const uploaded = !(submission.body instanceof Uint8Array);
-    const refusal = uploaded ? undefined : (this.#refuse(operation) ?? this.#refuseWhenFull(submission.body));
+  /** Sent again with the same id, it is the same job: an answer may be lost when the object restarts. */
+  submit(
+    submission: Submission,
+    operation: RatedOperation = submission.sync ? "runsync" : "run",
+  ): { id: string } | Refusal {
+    const { id, body } = submission;
+    if (this.#queue.store.find(id)) return { id };
+    const refusal = body instanceof Uint8Array ? this.#gate.refuse(operation, body.byteLength) : undefined;
     if (refusal) return refusal;
-    if (!uploaded) this.#rates.leave(operation);
     const accepted = this.#queue.submit(submission);
     this.#arm();
-    return accepted ? { id: submission.id } : { refused: "INVALID_REQUEST", detail: "the upload took too long" };
+    return accepted ? { id } : { refused: "INVALID_REQUEST", detail: "the upload took too long" };
   }
 
   /** A body too large for one call, stored as it flows; `submit` or `finish` then names it. */
   async upload(operation: "run" | "runsync" | "done", body: ReadableStream<Uint8Array>) {
     const rated = operation === "done" ? undefined : operation;
-    const refusal = (rated && this.#refuse(rated)) ?? this.#refuseWhenFull({ byteLength: 0 });
+    const refusal = rated && this.#gate.refuse(rated, 0);
     if (refusal) {
       await body.cancel();
       return refusal;
     }
+    const leave = rated ? this.#gate.enter(rated) : () => {};
+    const upload = this.#queue.store.newPayloadKey();
     try {
-      const upload = this.#queue.store.newPayloadKey();
-      const size = await this.#queue.store.payloads.upload(upload, body, this.clock());
-      return { upload, size };
+      return { upload, size: await this.#queue.store.payloads.upload(upload, body, this.clock()) };
+    } catch (error) {
+      this.discard(upload);
+      throw error;
     } finally {
-      if (rated) this.#rates.leave(rated);
+      leave();
       this.#arm();
     }
   }
@@ -98,63 +84,71 @@ export class EndpointQueue extends DurableObject<Env> {
 
   status(id: string, ttlMs: number | null): JobView | Refusal {
     return this.#rated("status", () => {
-      const job = this.#queue.store.find(id);
-      if (!job) return noJob;
-      if (ttlMs !== null) this.#queue.setTtl(job, ttlMs);
+      const job = this.#queue.find(id);
+      if (job && ttlMs !== null) this.#queue.setTtl(job, ttlMs);
       return this.#view(id);
     });
   }
 
-  /** Holds until the job is at its end or the time is over. */
-  async wait(id: string, waitMs: number, ticket: string, operation: "runsync" | "status"): Promise<JobView | Refusal> {
-    const refusal = operation === "status" ? this.#refuse(operation) : undefined;
+  /** Holds until the job is at its end or the time is over. Who submitted it was let in then. */
+  async wait(
+    id: string,
+    waitMs: number,
+    ticket: string,
+    operation: "runsync" | "status" | "openai",
+  ): Promise<JobView | Refusal> {
+    const refusal = operation === "status" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
-    if (operation === "runsync") this.#rates.hold(operation);
+    const leave = this.#gate.enter(operation);
     try {
       await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status));
       return this.#view(id);
     } finally {
-      this.#rates.leave(operation);
+      leave();
     }
   }
 
   /** Holds until there is a chunk, the end, or the time is over; hands each chunk out once. */
-  async stream(id: string, waitMs: number, ticket: string): Promise<{ status: JobState; items: string[] } | Refusal> {
-    const refusal = this.#refuse("stream");
+  async stream(
+    id: string,
+    waitMs: number,
+    ticket: string,
+    operation: "stream" | "openai" = "stream",
+  ): Promise<{ status: JobState; items: string[] } | Refusal> {
+    const refusal = operation === "stream" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
+    const leave = this.#gate.enter(operation);
+    const { store } = this.#queue;
     try {
-      await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status) || !this.#queue.store.chunks.isEmpty(job.key));
-      const job = this.#queue.store.find(id);
-      return job ? { status: job.status, items: this.#queue.store.chunks.drain(job.key) } : noJob;
+      await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status) || !store.chunks.isEmpty(job.key));
+      const job = this.#queue.find(id);
+      if (!job) return noJob;
+      const items = store.transaction(() => store.drain(job));
+      // Clients stop asking at a final status, so it waits for the last chunk.
+      return { status: store.chunks.isEmpty(job.key) ? job.status : "IN_PROGRESS", items };
     } finally {
-      this.#rates.leave("stream");
+      leave();
     }
   }
 
   async #hold(id: string, waitMs: number, ticket: string, isOver: (job: JobRow) => boolean): Promise<void> {
     const over = () => {
-      const job = this.#queue.store.find(id);
+      const job = this.#queue.find(id);
       return !job || isOver(job);
     };
     if (over()) return;
-    let stopListening = () => {};
-    await until((resolve) => {
-      stopListening = this.#queue.listen(id, () => over() && resolve(true));
-      this.#held.set(ticket, () => resolve(false));
-    }, waitMs);
-    stopListening();
-    this.#held.delete(ticket);
+    await this.#held.hold(ticket, waitMs, (wake) => this.#queue.listen(id, () => over() && wake()));
   }
 
   cancel(id: string): { id: string; status: JobState } | Refusal {
     return this.#rated("cancel", () => {
-      const job = this.#queue.store.find(id);
+      const job = this.#queue.find(id);
       return job ? { id, status: this.#queue.cancel(job) } : noJob;
     });
   }
 
   retry(id: string): { id: string; status: JobState } | Refusal {
-    const job = this.#queue.store.find(id);
+    const job = this.#queue.find(id);
     if (!job) return noJob;
     const detail = `only a FAILED or TIMED_OUT job can be retried, this one is ${job.status}`;
     if (!this.#queue.retry(job)) return { refused: "NOT_RETRYABLE", detail };
@@ -183,54 +177,56 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until there is a job. Whoever leaves meanwhile says so by its ticket, or gives the jobs back. */
-  async take(worker: string, ticket: string, count: number, holdMs: number): Promise<TakenJob[]> {
+  async take(worker: string, ticket: string, count: number, holdMs: number): Promise<TakenJob[] | Refusal> {
+    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
     const deadline = this.clock() + holdMs;
-    this.#queue.workers.heard(worker, this.clock());
     for (;;) {
+      this.#desk.heard(worker);
       const jobs = this.#queue.take(worker, count);
-      this.#queue.workers.heard(worker, this.clock());
       this.#arm();
       if (jobs.length > 0) return jobs.map((job) => ({ id: job.id, request: this.#input(job) }));
       const left = deadline - this.clock();
-      if (left <= 0 || !(await this.#queue.workers.waitForJob(ticket, worker, count, left))) return [];
+      if (left <= 0 || !(await this.#desk.holdForJob(this.#held, ticket, worker, count, left))) return [];
     }
   }
 
   /** The caller of a held operation is gone. */
   leave(ticket: string): void {
-    this.#held.get(ticket)?.();
-    this.#queue.workers.leave(ticket);
+    this.#held.leave(ticket);
   }
 
   giveBack(worker: string, ids: readonly string[]): void {
     for (const id of ids) {
-      const job = this.#queue.store.find(id);
-      if (job) this.#queue.giveBack(job, worker);
+      const job = this.#queue.find(id);
+      if (job) this.#desk.giveBack(job, worker);
     }
     this.#arm();
   }
 
-  stops(worker: string, holdMs: number): Promise<string[]> {
-    this.#queue.workers.heard(worker, this.clock());
-    return this.#queue.workers.stops(worker, holdMs, this.clock());
+  async stops(worker: string, ticket: string, holdMs: number): Promise<string[] | Refusal> {
+    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    this.#desk.heard(worker);
+    return this.#desk.holdForStops(this.#held, ticket, worker, holdMs);
   }
 
-  ping(worker: string, jobs: readonly string[]): void {
-    this.#queue.workers.heard(worker, this.clock());
-    this.#queue.workers.disown(worker, jobs, this.clock());
+  ping(worker: string, jobs: readonly string[]): { ok: true } | Refusal {
+    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    this.#desk.heard(worker);
+    this.#desk.ping(worker, jobs);
     this.#arm();
+    return { ok: true };
   }
 
   finish(worker: string, id: string, outcome: Outcome): { ok: true } | Refusal {
-    return this.#fromWorker(worker, id, (job) => this.#queue.finish(job, worker, outcome));
+    return this.#fromWorker(id, (job) => this.#desk.finish(job, worker, outcome));
   }
 
   report(worker: string, id: string, progress: Outcome["output"]): { ok: true } | Refusal {
-    return this.#fromWorker(worker, id, (job) => this.#queue.report(job, worker, progress));
+    return this.#fromWorker(id, (job) => this.#desk.report(job, worker, progress));
   }
 
   append(worker: string, id: string, chunk: unknown): { ok: true } | Refusal {
-    return this.#fromWorker(worker, id, (job) => this.#queue.append(job, worker, chunk));
+    return this.#gate.full(0) ?? this.#fromWorker(id, (job) => this.#desk.append(job, worker, chunk));
   }
 
   /** The worker asks to be restarted: until it is heard of again it is not there. */
@@ -238,18 +234,16 @@ export class EndpointQueue extends DurableObject<Env> {
     if (this.#queue.store.heldBy(worker).length === 0) this.#queue.workers.gone(worker);
   }
 
-  #fromWorker(worker: string, id: string, act: (job: JobRow) => boolean): { ok: true } | Refusal {
-    this.#queue.workers.heard(worker, this.clock());
-    const job = this.#queue.store.find(id);
+  #fromWorker(id: string, act: (job: JobRow) => boolean): { ok: true } | Refusal {
+    const job = this.#queue.find(id);
     if (!job) return noJob;
     const accepted = act(job);
     this.#arm();
-    return accepted ? { ok: true } : { refused: "JOB_NOT_HELD", detail: "this worker does not hold the job" };
+    return accepted ? { ok: true } : notHeld;
   }
 
   configure(settings: EndpointSettings): void {
-    const json = JSON.stringify(settings);
-    this.ctx.storage.sql.exec("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?)", json);
+    writeSettings(this.ctx.storage.sql, settings);
     this.#queue.configure(settings);
     this.#arm();
   }
@@ -261,54 +255,34 @@ export class EndpointQueue extends DurableObject<Env> {
     this.ctx.abort("the endpoint was deleted");
   }
 
-  #readSettings(): EndpointSettings {
-    const row = this.ctx.storage.sql.exec<{ json: string }>("SELECT json FROM settings").toArray()[0];
-    return row ? endpointSettingsSchema.parse(JSON.parse(row.json)) : defaultEndpointSettings;
-  }
-
   #view(id: string): JobView | Refusal {
-    const job = this.#queue.store.find(id);
+    const job = this.#queue.find(id);
     if (!job) return noJob;
-    return { head: describeJob(job, this.clock()), output: this.#output(job.output) };
-  }
-
-  #output(key: number | null): Body | null {
-    if (key === null) return null;
-    const size = this.#queue.store.payloads.size(key);
-    return bodyOf(size === 0 ? noOutput : this.#queue.store.payloads.read({ key, from: 0, to: size }), size);
+    const size = job.output === null ? 0 : this.#queue.store.payloads.size(job.output);
+    return { head: describeJob(job, this.clock()), output: job.output === null ? null : this.#read(job.output, size) };
   }
 
   #input(job: JobRow): Body {
-    const open = this.#queue.store.payloads.size(job.input) - 1;
-    return bodyOf(this.#queue.store.payloads.read({ key: job.input, from: 0, to: open }), open);
+    return this.#read(job.input, this.#queue.store.payloads.size(job.input) - 1);
+  }
+
+  #read(key: number, to: number): Body {
+    return bodyOf(this.#queue.store.payloads.read({ key, from: 0, to }), to);
   }
 
   #rated<T>(operation: RatedOperation, act: () => T): T | Refusal {
-    const refusal = this.#refuse(operation);
+    const refusal = this.#gate.refuse(operation);
     if (refusal) return refusal;
-    this.#rates.leave(operation);
     const result = act();
     this.#arm();
     return result;
   }
 
-  #refuse(operation: RatedOperation): Refusal | undefined {
-    const { requestsPerWorker } = this.#queue.settings;
-    const verdict = this.#rates.enter(operation, this.#queue.runningWorkers(), requestsPerWorker, this.clock());
-    if (verdict.allowed) return undefined;
-    const { detail, retryAfterSeconds } = verdict;
-    return { refused: "RATE_LIMITED", detail: `${operation}: ${detail}`, retryAfterSeconds };
-  }
-
-  #refuseWhenFull({ byteLength }: { byteLength: number }): Refusal | undefined {
-    if (!this.#queue.isFull(byteLength)) return undefined;
-    return { refused: "QUEUE_FULL", detail: "the queue of this endpoint is full", retryAfterSeconds: 10 };
-  }
-
   /** The alarm rings when the first timer does, or earlier: it is always recomputed from what is stored. */
   #arm(): void {
-    const next = this.#queue.nextDue();
-    if (next === undefined || (this.#armedAt !== undefined && this.#armedAt <= next)) return;
+    const times = [this.#queue.nextDue(), this.#courier.nextDue()].filter((time) => time !== undefined);
+    const next = Math.min(...times);
+    if (times.length === 0 || (this.#armedAt !== undefined && this.#armedAt <= next)) return;
     this.#armedAt = next;
     this.ctx.waitUntil(this.ctx.storage.setAlarm(next));
   }
@@ -317,35 +291,13 @@ export class EndpointQueue extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#armedAt = undefined;
     try {
-      const more = this.#queue.tick();
-      this.#sendNotices();
+      this.#queue.tick();
+      this.#courier.send();
       this.#arm();
-      if (more) await this.ctx.storage.setAlarm(this.clock());
     } catch (error) {
-      console.error(
-        JSON.stringify({ alarm: "endpoint-queue", error: error instanceof Error ? error.name : "unknown" }),
-      );
+      const name = error instanceof Error ? error.name : "unknown";
+      console.error(JSON.stringify({ alarm: "endpoint-queue", error: name }));
       await this.ctx.storage.setAlarm(Date.now() + retryAlarmMs);
     }
-  }
-
-  #sendNotices(): void {
-    const { store } = this.#queue;
-    const due = store.transaction(() => store.outbox.claim(this.clock(), noticesAtOnce));
-    for (const notice of due) {
-      const sent = deliver(notice, store.payloads, this.ctx.exports).then((received) => {
-        const over = store.transaction(() => store.outbox.settle(notice, received, this.clock()));
-        if (over) this.#releaseOf(notice);
-        this.#arm();
-      });
-      this.ctx.waitUntil(sent);
-    }
-  }
-
-  #releaseOf({ job, input, output }: { job: number; input: number; output: number | null }): void {
-    this.#queue.store.transaction(() => {
-      this.#queue.store.release(job, input);
-      this.#queue.store.release(job, output);
-    });
   }
 }

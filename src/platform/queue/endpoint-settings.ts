@@ -16,3 +16,13 @@ export const endpointSettingsSchema = z.object({
 export type EndpointSettings = z.output<typeof endpointSettingsSchema>;
 
 export const defaultEndpointSettings: EndpointSettings = endpointSettingsSchema.parse({});
+
+/** As they were configured last. */
+export function readSettings(sql: SqlStorage): EndpointSettings {
+  const row = sql.exec<{ json: string }>("SELECT json FROM settings WHERE id = 1").toArray()[0];
+  return row ? endpointSettingsSchema.parse(JSON.parse(row.json)) : defaultEndpointSettings;
+}
+
+export function writeSettings(sql: SqlStorage, settings: EndpointSettings): void {
+  sql.exec("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?)", JSON.stringify(settings));
+}

@@ -30,10 +30,10 @@ export interface NewJob {
   readonly input: { readonly key: number; readonly size: number; readonly from: number; readonly to: number };
 }
 
-export type Change = Partial<Pick<JobRow, "worker" | "error" | "output" | "takenAt" | "ttlMs">>;
+/** Bytes to be stored, or the upload that stored them already. */
+export type Stored = Uint8Array | { readonly upload: number; readonly size: number };
+export type Change = Partial<Pick<JobRow, "worker" | "error" | "output" | "ttlMs">>;
 export type Moved = { job: JobRow; deleted: boolean };
-
-const counted = ["completed", "failed", "retried"] as const;
 
 export class JobStore {
   readonly payloads: Payloads;
@@ -73,6 +73,15 @@ export class JobStore {
   newPayloadKey(): number {
     this.#add({ payload: 1 });
     return this.#totals.payload;
+  }
+
+  /** Undefined where the upload that it speaks of is gone. */
+  keep(body: Stored): { key: number; size: number } | undefined {
+    if (!(body instanceof Uint8Array))
+      return this.payloads.adopt(body.upload) ? { key: body.upload, size: body.size } : undefined;
+    const key = this.newPayloadKey();
+    this.payloads.put(key, body);
+    return { key, size: body.byteLength };
   }
 
   add(job: NewJob, now: number): JobRow {
@@ -119,9 +128,8 @@ export class JobStore {
 
   nextDue(): number | undefined {
     const jobs = this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM jobs").one().at;
-    const times = [jobs ?? undefined, this.outbox.nextDue(), this.payloads.nextUploadDue()];
-    const known = times.filter((time) => time !== undefined);
-    return known.length > 0 ? Math.min(...known) : undefined;
+    const uploads = this.payloads.nextUploadDue();
+    return jobs === null || uploads === undefined ? (jobs ?? uploads) : Math.min(jobs, uploads);
   }
 
   /** Newest first. */
@@ -142,10 +150,13 @@ export class JobStore {
     if (event === "retried") {
       this.#add({ position: 1 });
       next.position = this.#totals.position;
-      this.#dropOutput(job);
     }
     if (event === "lost") next.retries += 1;
-    if (event === "lost" || event === "returned" || event === "retried") this.chunks.remove(job.key);
+    if (status === "IN_QUEUE") {
+      this.#dropOutput(job);
+      next.output = null;
+      this.#dropChunks(job);
+    }
     next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
     this.#write(next);
     this.#count(next, 1);
@@ -188,9 +199,37 @@ export class JobStore {
     this.release(job.key, job.output);
   }
 
+  #dropChunks(job: JobRow): void {
+    this.#add({ bytes: -this.chunks.remove(job.key) });
+  }
+
+  append(job: JobRow, chunk: unknown): void {
+    this.#add({ bytes: this.chunks.add(job.key, chunk) });
+  }
+
+  /** What was streamed and not handed out yet; it is gone afterwards. */
+  drain(job: JobRow): string[] {
+    const { items, bytes } = this.chunks.drain(job.key);
+    this.#add({ bytes: -bytes });
+    return items;
+  }
+
+  /** Removes all that wait in a few statements: one by one, a full queue would hold up every other call for seconds. */
+  purge(): number {
+    const removed = this.#totals.waiting;
+    if (removed === 0) return 0;
+    const inputs = `SELECT input FROM jobs WHERE status = 'IN_QUEUE' AND key NOT IN (SELECT job FROM outbox)`;
+    const sizes = `SELECT COALESCE(SUM(LENGTH(bytes)), 0) AS size FROM payloads WHERE key IN (${inputs})`;
+    const { size } = this.#sql.exec<{ size: number }>(sizes).one();
+    this.#sql.exec(`DELETE FROM payloads WHERE key IN (${inputs})`);
+    this.#sql.exec("DELETE FROM jobs WHERE status = 'IN_QUEUE'");
+    this.#add({ jobs: -removed, waiting: -removed, waitingLow: -this.#totals.waitingLow, bytes: -size });
+    return removed;
+  }
+
   #delete(job: JobRow): void {
     this.#sql.exec("DELETE FROM jobs WHERE key = ?", job.key);
-    this.chunks.remove(job.key);
+    this.#dropChunks(job);
     this.release(job.key, job.input);
     this.release(job.key, job.output);
     this.#add({ jobs: -1 });
@@ -215,11 +254,11 @@ export class JobStore {
     if (names.length === 0) return;
     for (const name of names) this.#totals[name] = Number(this.#totals[name]) + Number(changes[name]);
     const values = names.map((name) => this.#totals[name] as SqlStorageValue);
-    this.#sql.exec(`UPDATE totals SET ${names.map((name) => `${name} = ?`).join(", ")}`, ...values);
+    this.#sql.exec(`UPDATE totals SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE id = 1`, ...values);
   }
 
   #readTotals(): Totals {
-    return this.#sql.exec<Totals>("SELECT * FROM totals").one();
+    return this.#sql.exec<Totals>("SELECT * FROM totals WHERE id = 1").one();
   }
 }
 
@@ -232,13 +271,13 @@ function effects(event: JobEvent, now: number): Partial<JobRow> {
     case "lost":
       return { takenAt: null, worker: null };
     case "retried":
-      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, output: null, retries: 0 };
+      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, retries: 0 };
     default:
       return { finishedAt: now };
   }
 }
 
-function counts(event: JobEvent): Partial<Record<(typeof counted)[number], number>> {
+function counts(event: JobEvent): Partial<Pick<Totals, "completed" | "failed" | "retried">> {
   if (event === "completed") return { completed: 1 };
   if (event === "failed" || event === "overran" || event === "abandoned") return { failed: 1 };
   if (event === "retried" || event === "lost") return { retried: 1 };

@@ -112,3 +112,7 @@ export function describeJob(job: JobRow, now: number) {
     ...(job.error !== null && { error: job.error }),
   };
 }
+
+export function isHeldBy(job: JobRow, worker: string): boolean {
+  return job.status === "IN_PROGRESS" && job.worker === worker;
+}

@@ -34,6 +34,12 @@ export class Outbox {
     );
   }
 
+  /** Notices whose last try died with the object that made it: nothing is owed any more. */
+  dropSpent(now: number): Notice[] {
+    const query = "DELETE FROM outbox WHERE dueAt <= ? AND tries >= ? RETURNING *";
+    return this.#sql.exec<Notice>(query, now, maxTries).toArray();
+  }
+
   /** Takes what is due. A try counts before it is made: a crash in the middle costs a try, never a second storm. */
   claim(now: number, count: number): Notice[] {
     const due = this.#sql.exec<Notice>("SELECT * FROM outbox WHERE dueAt <= ? ORDER BY dueAt LIMIT ?", now, count);

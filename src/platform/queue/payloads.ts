@@ -78,7 +78,7 @@ export class Payloads {
     for (let part = Math.floor(from / rowBytes); part * rowBytes < to; part++) {
       const query = "SELECT bytes FROM payloads WHERE key = ? AND part = ?";
       const row = this.#sql.exec<{ bytes: ArrayBuffer }>(query, key, part).toArray()[0];
-      if (!row) return;
+      if (!row) throw new Error("the payload is gone");
       const start = Math.max(0, from - part * rowBytes);
       yield new Uint8Array(row.bytes).subarray(start, to - part * rowBytes);
     }

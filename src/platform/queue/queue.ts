@@ -2,16 +2,17 @@
 import type { Health } from "../../contract/job.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { AttachedWorkers } from "./attached-workers.ts";
+import { BuiltInRuns, type RunJob } from "./built-in-runs.ts";
 import type { EndpointSettings } from "./endpoint-settings.ts";
-import { Fleet, isBuiltIn } from "./fleet.ts";
-import { abandonedError, type JobEvent, type JobRow, nextTimer, overranError, retentionMs } from "./job.ts";
-import { type Change, JobStore } from "./job-store.ts";
+import { isBuiltIn } from "./fleet.ts";
+import { abandonedError, isHeldBy, type JobEvent, type JobRow, nextTimer, overranError, retentionMs } from "./job.ts";
+import { type Change, JobStore, type Stored } from "./job-store.ts";
+import { Presence } from "./presence.ts";
 
 export const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
 
 /** How many overdue jobs one alarm handles before it makes room for calls. */
 const tickSize = 500;
-const purgeBatch = 1000;
 
 export interface Submission {
   readonly id: string;
@@ -23,29 +24,23 @@ export interface Submission {
   readonly webhook: string | null;
   readonly origin: string;
   /** The request's bytes, or the upload that holds them. */
-  readonly body: Uint8Array | { readonly upload: number; readonly size: number };
+  readonly body: Stored;
   /** Where `input` lies in them. */
   readonly inputFrom: number;
   readonly inputTo: number;
 }
 
-/** What a worker reports. The output is JSON, or the upload that holds it. */
-export interface Outcome {
-  readonly error: string | null;
-  readonly output: Uint8Array | { readonly upload: number; readonly size: number } | null;
-}
-
 export interface Surroundings {
   readonly now: () => number;
-  /** Runs the job; undefined where the endpoint has no built-in workers. */
-  readonly runBuiltIn: ((job: JobRow, worker: string, signal: AbortSignal) => void) | undefined;
+  /** Undefined where the endpoint has no built-in workers. */
+  readonly runBuiltIn: RunJob | undefined;
 }
 
 export class Queue {
   readonly store: JobStore;
-  readonly workers = new AttachedWorkers();
-  readonly #fleet = new Fleet();
-  readonly #runs = new Map<string, AbortController>();
+  readonly workers: AttachedWorkers;
+  readonly presence: Presence;
+  readonly #builtIn: BuiltInRuns;
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #around: Surroundings;
   #settings: EndpointSettings;
@@ -53,7 +48,10 @@ export class Queue {
   constructor(storage: DurableObjectStorage, settings: EndpointSettings, around: Surroundings) {
     this.#around = around;
     this.#settings = settings;
+    this.#builtIn = new BuiltInRuns(around.runBuiltIn);
     this.store = new JobStore(storage, settings.executionTimeoutMs);
+    this.presence = new Presence(storage.sql);
+    this.workers = new AttachedWorkers(this.presence.until);
     this.#recover();
   }
 
@@ -62,11 +60,32 @@ export class Queue {
     const now = this.#around.now();
     for (const worker of this.store.busyWorkers()) {
       for (const job of this.store.heldBy(worker)) {
-        if (isBuiltIn(worker)) this.#lose(job);
+        if (job.dueAt <= now) this.#ring(job, now);
+        else if (isBuiltIn(worker)) this.lose(job);
         else this.workers.holds(worker, job.id, now);
       }
     }
     this.dispatch();
+  }
+
+  /** The job as it is now: what time did to it unheard, because the alarm is late, is done first. */
+  find(id: string): JobRow | undefined {
+    const job = this.store.find(id);
+    const now = this.#around.now();
+    if (!job || job.dueAt > now) return job;
+    this.#ring(job, now);
+    this.dispatch();
+    return this.store.find(id);
+  }
+
+  /** The first in line that time has not caught up with. */
+  #nextWaiting(count: number, now: number): JobRow[] {
+    for (;;) {
+      const waiting = this.store.firstWaiting(count);
+      const overdue = waiting.filter(({ dueAt }) => dueAt <= now);
+      if (overdue.length === 0) return waiting;
+      for (const job of overdue) this.#ring(job, now);
+    }
   }
 
   get settings(): EndpointSettings {
@@ -76,6 +95,9 @@ export class Queue {
   configure(settings: EndpointSettings): void {
     this.#settings = settings;
     this.store.executionTimeoutMs = settings.executionTimeoutMs;
+    for (const worker of this.store.busyWorkers()) {
+      for (const job of this.store.heldBy(worker)) this.store.update(job, {});
+    }
     this.dispatch();
   }
 
@@ -88,7 +110,7 @@ export class Queue {
   submit(submission: Submission): boolean {
     const { body, inputFrom: from, inputTo: to } = submission;
     const accepted = this.store.transaction(() => {
-      const input = this.#keep(body);
+      const input = this.store.keep(body);
       if (!input) return false;
       const { id, lowPriority, ttlMs, executionTimeoutMs, webhook, origin } = submission;
       const kept = retentionMs(submission.sync, submission.waitMs);
@@ -100,19 +122,11 @@ export class Queue {
     return accepted;
   }
 
-  #keep(body: Submission["body"]): { key: number; size: number } | undefined {
-    if (body instanceof Uint8Array) {
-      const key = this.store.newPayloadKey();
-      this.store.payloads.put(key, body);
-      return { key, size: body.byteLength };
-    }
-    return this.store.payloads.adopt(body.upload) ? { key: body.upload, size: body.size } : undefined;
-  }
-
   /** The job's state; of a final job the state that it has. */
   cancel(job: JobRow): JobState {
     if (isFinal(job.status)) return job.status;
     this.apply(job, "cancelled");
+    this.dispatch();
     return "CANCELLED";
   }
 
@@ -123,104 +137,53 @@ export class Queue {
   }
 
   purge(): number {
-    let removed = 0;
-    for (;;) {
-      const waiting = this.store.firstWaiting(purgeBatch);
-      for (const job of waiting) this.apply(job, "purged");
-      removed += waiting.length;
-      if (waiting.length < purgeBatch) return removed;
-    }
+    this.tick();
+    const removed = this.store.transaction(() => this.store.purge());
+    for (const listeners of [...this.#listeners.values()]) for (const listener of listeners) listener();
+    return removed;
   }
 
   setTtl(job: JobRow, ttlMs: number): void {
     this.store.update(job, { ttlMs });
-    this.tick();
   }
 
   /** Hands waiting jobs to whoever is there for them: real workers in line first, built-in ones where none is present. */
   dispatch(): void {
-    for (let waiting = this.store.totals.waiting; waiting > 0; ) {
-      const taker = this.workers.nextTaker();
-      if (!taker) break;
-      taker.resolve(true);
-      waiting -= taker.batch;
+    const now = this.#around.now();
+    for (let { waiting } = this.store.totals; waiting > 0; ) {
+      const taken = this.workers.wakeNext(now);
+      if (taken === undefined) break;
+      waiting -= taken;
     }
-    this.#startBuiltIn();
+    this.#startBuiltIn(now);
   }
 
   /** Jobs for a real worker, now in its hands. */
   take(worker: string, count: number): JobRow[] {
     const now = this.#around.now();
-    return this.store.firstWaiting(count).flatMap((job) => {
-      const moved = this.store.transaction(() => this.store.move(job, "taken", now, { worker }));
-      if (!moved) return [];
-      this.workers.holds(worker, job.id, now);
-      return [moved.job];
-    });
+    const taken = this.#nextWaiting(count, now).flatMap((job) => this.#give(job, worker, now) ?? []);
+    for (const job of taken) this.workers.holds(worker, job.id, now);
+    return taken;
   }
 
-  #startBuiltIn(): void {
-    const { runBuiltIn } = this.#around;
-    const now = this.#around.now();
+  #give(job: JobRow, worker: string, now: number): JobRow | undefined {
+    return this.store.transaction(() => this.store.move(job, "taken", now, { worker }))?.job;
+  }
+
+  #startBuiltIn(now: number): void {
     const { waiting, waitingLow } = this.store.totals;
-    if (!runBuiltIn || waiting === 0 || this.workers.presentUntil(now) !== undefined) return;
-    for (const job of this.store.firstWaiting(this.#fleet.free(waiting, waitingLow, this.#settings, now))) {
-      const worker = this.#fleet.take();
-      const moved = this.store.transaction(() => this.store.move(job, "taken", now, { worker }));
-      if (!moved) continue;
-      const run = new AbortController();
-      this.#runs.set(job.id, run);
-      runBuiltIn(moved.job, worker, run.signal);
+    if (waiting === 0 || !this.#builtIn.exist || this.workers.presentUntil(now) !== undefined) return;
+    for (const job of this.#nextWaiting(this.#builtIn.free(waiting, waitingLow, this.#settings, now), now)) {
+      const worker = this.#builtIn.worker();
+      const taken = this.#give(job, worker, now);
+      if (taken) this.#builtIn.start(taken, worker);
     }
   }
 
-  /** False where the worker does not hold the job: it was cancelled, timed out, or given to another. */
-  finish(job: JobRow, worker: string, outcome: Outcome): boolean {
-    if (job.status !== "IN_PROGRESS" || job.worker !== worker) return false;
-    const reported = this.#replaceOutput(job, outcome.output);
-    this.apply(reported, outcome.error === null ? "completed" : "failed", { error: outcome.error }, true);
-    this.dispatch();
-    return true;
-  }
-
-  report(job: JobRow, worker: string, progress: Outcome["output"]): boolean {
-    if (job.status !== "IN_PROGRESS" || job.worker !== worker) return false;
-    this.#replaceOutput(job, progress);
-    return true;
-  }
-
-  #replaceOutput(job: JobRow, output: Outcome["output"]): JobRow {
-    if (output === null) return job;
-    return this.store.transaction(() => {
-      const kept = this.#keep(output);
-      return kept ? this.store.replaceOutput(job, kept.key, kept.size) : job;
-    });
-  }
-
-  append(job: JobRow, worker: string, chunk: unknown): boolean {
-    if (job.status !== "IN_PROGRESS" || job.worker !== worker) return false;
-    this.store.transaction(() => this.store.chunks.add(job.key, chunk));
-    this.#tell(job.id);
-    return true;
-  }
-
-  /** The worker that took it left before the job reached it. */
-  giveBack(job: JobRow, worker: string): void {
-    if (job.worker !== worker) return;
-    this.apply(job, "returned", {}, true);
-    this.dispatch();
-  }
-
   /** Its worker is gone: once it goes back to the queue, the second time it failed. */
-  #lose(job: JobRow): void {
+  lose(job: JobRow): void {
     if (job.retries > 0) this.apply(job, "abandoned", { error: abandonedError }, true);
     else this.apply(job, "lost", {}, true);
-  }
-
-  /** A built-in worker died in the middle of a job. */
-  crash(job: JobRow, worker: string): void {
-    if (job.status === "IN_PROGRESS" && job.worker === worker) this.#lose(job);
-    this.dispatch();
   }
 
   /** Moves the job and tells whoever must know; false where the table has no such move. */
@@ -229,18 +192,14 @@ export class Queue {
     const moved = this.store.transaction(() => this.store.move(job, event, now, change));
     if (!moved) return false;
     if (job.status === "IN_PROGRESS") this.#letGo(job, byItsWorker, now);
-    if (moved.deleted || isFinal(moved.job.status)) this.#tell(job.id);
+    if (moved.deleted || isFinal(moved.job.status)) this.tell(job.id);
     return true;
   }
 
   #letGo(job: JobRow, byItsWorker: boolean, now: number): void {
     if (job.worker === null) return;
-    if (!isBuiltIn(job.worker)) {
-      this.workers.drop(job.worker, job.id, !byItsWorker);
-      return;
-    }
-    this.#runs.get(job.id)?.abort();
-    if (this.#runs.delete(job.id)) this.#fleet.giveBack(job.worker, now);
+    if (isBuiltIn(job.worker)) this.#builtIn.letGo(job, now);
+    else this.workers.drop(job.worker, job.id, !byItsWorker);
   }
 
   /** All that time does. True where more is due than one turn handles. */
@@ -251,9 +210,9 @@ export class Queue {
     for (const { worker, jobs } of this.workers.lost(now)) {
       for (const id of jobs) {
         const job = this.store.find(id);
-        if (job?.status === "IN_PROGRESS" && job.worker === worker) this.#lose(job);
+        if (job && isHeldBy(job, worker)) this.lose(job);
+        this.workers.drop(worker, id, false);
       }
-      this.workers.gone(worker);
     }
     for (const key of this.store.payloads.overdueUploads(now)) this.store.payloads.remove(key);
     this.dispatch();
@@ -269,10 +228,11 @@ export class Queue {
   /** When time has something to do next. */
   nextDue(): number | undefined {
     const now = this.#around.now();
-    const resume =
-      this.#around.runBuiltIn && this.store.totals.waiting > 0 ? this.workers.presentUntil(now) : undefined;
-    const times = [this.store.nextDue(), this.workers.nextLoss(), resume].filter((time) => time !== undefined);
-    return times.length > 0 ? Math.min(...times) : undefined;
+    const waits = this.#builtIn.exist && this.store.totals.waiting > 0;
+    const resume = waits ? this.workers.presentUntil(now) : undefined;
+    const times = [this.store.nextDue(), this.workers.nextLoss(), this.#builtIn.nextDue(now), resume];
+    const known = times.filter((time) => time !== undefined);
+    return known.length > 0 ? Math.min(...known) : undefined;
   }
 
   /** Calls back when the job has moved to its end, is gone, or has streamed something. */
@@ -285,19 +245,19 @@ export class Queue {
     };
   }
 
-  #tell(id: string): void {
-    for (const listener of this.#listeners.get(id) ?? []) listener();
+  tell(id: string): void {
+    for (const listener of [...(this.#listeners.get(id) ?? [])]) listener();
   }
 
   runningWorkers(): number {
     return this.#countWorkers().running;
   }
 
+  /** While real workers are there, idle built-in ones count for nothing. */
   #countWorkers(): { idle: number; running: number } {
     const now = this.#around.now();
     const attached = this.workers.count(now);
-    if (!this.#around.runBuiltIn) return attached;
-    const builtIn = this.#fleet.count(this.#settings, now);
+    const builtIn = this.#builtIn.count(this.#settings, now);
     const paused = this.workers.presentUntil(now) !== undefined;
     return { idle: attached.idle + (paused ? 0 : builtIn.idle), running: attached.running + builtIn.running };
   }
@@ -312,7 +272,7 @@ export class Queue {
   readyWorkers(): string[] {
     const now = this.#around.now();
     const paused = this.workers.presentUntil(now) !== undefined;
-    const builtIn = this.#around.runBuiltIn && !paused ? this.#fleet.idleWorkers(this.#settings, now) : [];
+    const builtIn = paused ? [] : this.#builtIn.idleWorkers(this.#settings, now);
     return [...this.workers.names(now), ...builtIn];
   }
 }

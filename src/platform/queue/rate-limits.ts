@@ -48,31 +48,26 @@ export class RateLimits {
   readonly #windows = new Map<RatedOperation, SlidingWindow>();
   readonly #atOnce = new Map<RatedOperation, number>();
 
-  /** Counts the request when it is allowed; `leave` must follow when it is over. */
-  enter(operation: RatedOperation, runningWorkers: number, requestsPerWorker: number, now: number): RateVerdict {
+  /** Counts the request when it is allowed. */
+  admit(operation: RatedOperation, runningWorkers: number, requestsPerWorker: number, now: number): RateVerdict {
     const rate = effectiveRate(rates[operation], runningWorkers, requestsPerWorker);
     const window = this.#window(operation);
-    const atOnce = this.#atOnce.get(operation) ?? 0;
     window.advance(now);
     if (window.sum >= rate.requests) {
       const retryAfterSeconds = Math.max(1, Math.ceil(window.freeAfterMs(rate.requests, now) / 1000));
       return { allowed: false, retryAfterSeconds, detail: `more than ${rate.requests} requests in 10 seconds` };
     }
-    if (atOnce >= rate.concurrent) {
+    if ((this.#atOnce.get(operation) ?? 0) >= rate.concurrent) {
       return { allowed: false, retryAfterSeconds: 1, detail: `more than ${rate.concurrent} requests at once` };
     }
     window.add();
-    this.#atOnce.set(operation, atOnce + 1);
     return { allowed: true };
   }
 
-  /** A request that was counted already and now waits. */
-  hold(operation: RatedOperation): void {
+  /** A request that was counted and takes its time; the returned function says that it is over. */
+  enter(operation: RatedOperation): () => void {
     this.#atOnce.set(operation, (this.#atOnce.get(operation) ?? 0) + 1);
-  }
-
-  leave(operation: RatedOperation): void {
-    this.#atOnce.set(operation, Math.max(0, (this.#atOnce.get(operation) ?? 0) - 1));
+    return () => this.#atOnce.set(operation, Math.max(0, (this.#atOnce.get(operation) ?? 0) - 1));
   }
 
   #window(operation: RatedOperation): SlidingWindow {

@@ -76,6 +76,9 @@ export const steps: readonly string[] = [
   );
   INSERT INTO totals VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
+  CREATE TABLE presence (id INTEGER PRIMARY KEY CHECK (id = 1), until INTEGER NOT NULL);
+  INSERT INTO presence VALUES (1, 0);
+
   CREATE TABLE settings (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
   `,
 ];

@@ -4,59 +4,70 @@ import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
 import { endpointOf } from "../endpoints.ts";
 import { putMedia } from "../media.ts";
+import type { RunJob } from "../queue/built-in-runs.ts";
 import type { JobRow } from "../queue/job.ts";
 import { concat } from "../queue/payloads.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { WorkerDesk } from "../queue/worker-desk.ts";
 import { runSample, type SampleResult } from "./sample-models/run.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Undefined for an endpoint that is no public model: only real workers serve it. */
-export function builtInRunner(ctx: DurableObjectState, env: Env, queue: () => Queue, settled: () => void) {
-  const model = findModel(endpointOf(ctx.id.name));
-  const reading = readConfig(env);
-  if (!model || !reading.ok) return undefined;
-  const delayMs = reading.config.sampleDelayMs;
-  return (job: JobRow, worker: string, signal: AbortSignal) => {
-    ctx.waitUntil(run(model, { job, worker, signal, delayMs, env, queue }).finally(settled));
-  };
+/** What the object gives, once it is built. */
+interface Around {
+  readonly queue: () => Queue;
+  readonly desk: () => WorkerDesk;
+  readonly settled: () => void;
 }
 
 interface Run {
+  readonly model: Model;
   readonly job: JobRow;
   readonly worker: string;
   readonly signal: AbortSignal;
   readonly delayMs: number;
-  readonly env: Env;
+  readonly media: R2Bucket;
   readonly queue: () => Queue;
+  readonly desk: () => WorkerDesk;
 }
 
-async function run(model: Model, { job, worker, signal, delayMs, env, queue }: Run): Promise<void> {
-  const result = await attempt(model, { job, worker, signal, delayMs, env, queue });
-  const current = signal.aborted ? undefined : queue().store.find(job.id);
+/** Undefined for an endpoint that is no public model: only real workers serve it. */
+export function builtInRunner(ctx: DurableObjectState, env: Env, { queue, desk, settled }: Around): RunJob | undefined {
+  const model = findModel(endpointOf(ctx.id.name));
+  const reading = readConfig(env);
+  if (!model || !reading.ok) return undefined;
+  const shared = { model, queue, desk, delayMs: reading.config.sampleDelayMs, media: env.MEDIA };
+  return (job, worker, signal) => ctx.waitUntil(run({ ...shared, job, worker, signal }).finally(settled));
+}
+
+async function run(run: Run): Promise<void> {
+  const result = await attempt(run);
+  const { job, worker, signal, desk } = run;
+  const current = signal.aborted ? undefined : run.queue().find(job.id);
   if (!current || result.kind === "stopped") return;
-  if (result.kind === "crashed") return queue().crash(current, worker);
+  if (result.kind === "crashed") return desk().crash(current, worker);
   const error = result.kind === "failed" ? result.error : null;
   const output = result.kind === "failed" ? null : encoder.encode(JSON.stringify(result.output));
-  queue().finish(current, worker, { error, output });
+  desk().finish(current, worker, { error, output });
 }
 
-async function attempt(model: Model, { job, worker, signal, delayMs, env, queue }: Run): Promise<SampleResult> {
+async function attempt({ model, job, worker, signal, delayMs, media, queue, desk }: Run): Promise<SampleResult> {
   try {
     // The queue hands the job over before it is ready to hear of it again.
     await scheduler.wait(0);
-    const { store } = queue();
+    if (signal.aborted) return { kind: "stopped" };
     const range = { key: job.input, from: job.inputFrom, to: job.inputTo };
-    const input = JSON.parse(decoder.decode(concat(store.payloads.read(range), job.inputTo - job.inputFrom)));
+    const pieces = queue().store.payloads.read(range);
+    const input = JSON.parse(decoder.decode(concat(pieces, job.inputTo - job.inputFrom)));
     return await runSample(model, input, {
       signal,
       rest: (share) => scheduler.wait(delayMs * share),
       emit: (chunk) => {
-        const current = store.find(job.id);
-        if (current && !signal.aborted) queue().append(current, worker, chunk);
+        const current = signal.aborted ? undefined : queue().find(job.id);
+        if (current) desk().append(current, worker, chunk);
       },
-      putMedia: (file) => putMedia(env.MEDIA, job.origin, file, Date.now()),
+      putMedia: (file) => putMedia(media, job.origin, file, Date.now()),
     });
   } catch (error) {
     console.error(JSON.stringify({ sample: model.id, error: error instanceof Error ? error.message : "unknown" }));

@@ -7,10 +7,11 @@ import type { Operation } from "../../contract/operation.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import { parseJson, readWhole } from "../../wire/body.ts";
 import { orRefuse } from "../../wire/refusals.ts";
-import { accepted, splice } from "../answers.ts";
+import { accepted, splice, spliceFlowing } from "../answers.ts";
 import type { EndpointEnv } from "../endpoints.ts";
-import { hold } from "../held.ts";
-import type { TakenJob } from "../queue/endpoint-queue.ts";
+import { ask, askOnce, hold } from "../held.ts";
+import { heldBy, jobOf } from "../jobs.ts";
+import type { Body, TakenJob } from "../queue/views.ts";
 
 /** A worker's result may be as large as a request, with room for its error beside it. */
 const resultBytes = limits.runsyncPayloadBytes + 64 * 1024;
@@ -34,42 +35,50 @@ const pingSchema = z.object({
 
 const encoder = new TextEncoder();
 const worker = zValidator("param", workerSchema, orRefuse);
-/** The hold of a long poll, told by tests. */
-const holdMs = limits.takeHoldMs;
 
 export const workerProtocol = new Hono<EndpointEnv>()
   .get("/job-take/:worker", worker, async (c) => {
-    const [job] = await take(c, c.req.valid("param").worker, 1);
-    return job ? new Response(spliceJob(job), { headers: json }) : c.body(null, 204);
+    const { worker } = c.req.valid("param");
+    const taken = await take(c, worker, 1);
+    const [job] = taken.jobs;
+    return job ? hand(c, worker, taken, "", job.request, endOf(job)) : c.body(null, 204);
   })
   .get("/job-take-batch/:worker", worker, zValidator("query", batchSchema, orRefuse), async (c) => {
-    const jobs = await take(c, c.req.valid("param").worker, c.req.valid("query").batch_size);
-    return jobs.length > 0 ? new Response(await batchOf(jobs), { headers: json }) : c.body(null, 204);
+    const { worker } = c.req.valid("param");
+    const taken = await take(c, worker, c.req.valid("query").batch_size);
+    return taken.jobs.length > 0 ? hand(c, worker, taken, "[", await listOf(taken.jobs), "]") : c.body(null, 204);
   })
   .get("/job-stop/:worker", worker, async (c) => {
     const { worker } = c.req.valid("param");
-    const jobsToStop = await hold(heldFor(c), (queue, leftMs) => queue.stops(worker, leftMs));
-    return jobsToStop.length > 0 ? c.json({ jobsToStop }) : c.body(null, 204);
+    const held = heldBy(c, limits.takeHoldMs);
+    const stops = accepted(await hold(held, (queue, leftMs, ticket) => queue.stops(worker, ticket, leftMs)));
+    return stops.length > 0 ? c.json({ jobsToStop: stops }) : c.body(null, 204);
   })
   .post("/job-done/:worker/:job", worker, async (c) => {
-    const [worker, job, queue] = [c.req.valid("param").worker, c.req.param("job"), c.get("queue")()];
+    const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
     const { output, error, status, stopPod } = read(resultSchema, await readWhole(c.req.raw, resultBytes));
     const bytes = output === undefined ? null : encoder.encode(JSON.stringify(output));
-    if (status === "IN_PROGRESS") return c.json(accepted(await queue.report(worker, job, bytes)));
-    const done = await queue.finish(worker, job, { error: errorText(error), output: bytes });
-    if (stopPod) await queue.restart(worker);
+    if (bytes && bytes.byteLength > limits.runsyncPayloadBytes) throw tooLarge;
+    if (status === "IN_PROGRESS") {
+      return c.json(accepted(await ask(queue, (stub) => stub.report(worker, job, bytes))));
+    }
+    const outcome = { error: errorText(error), output: bytes };
+    const done = await askOnce(queue, (stub) => stub.finish(worker, job, outcome));
+    if (stopPod) await ask(queue, (stub) => stub.restart(worker));
     return c.json(accepted(done));
   })
   .post("/job-stream/:worker/:job", worker, async (c) => {
+    const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
     const { output } = read(chunkSchema, await readWhole(c.req.raw, resultBytes));
-    return c.json(accepted(await c.get("queue")().append(c.req.valid("param").worker, c.req.param("job"), output)));
+    return c.json(accepted(await askOnce(queue, (stub) => stub.append(worker, job, output))));
   })
   .get("/ping/:worker", worker, zValidator("query", pingSchema, orRefuse), async (c) => {
+    const { worker } = c.req.valid("param");
     const jobs = c.req.valid("query").job_id.split(",").filter(Boolean);
-    await c.get("queue")().ping(c.req.valid("param").worker, jobs);
-    return c.json({ ok: true });
+    return c.json(accepted(await ask(c.get("queue"), (queue) => queue.ping(worker, jobs))));
   });
 
+const tooLarge = new Problem("PAYLOAD_TOO_LARGE", `The output is larger than ${limits.runsyncPayloadBytes} bytes.`);
 const json = { "Content-Type": "application/json" };
 
 /** Whatever the content type says: workers call JSON a form. */
@@ -85,28 +94,55 @@ function errorText(error: unknown): string | null {
   return typeof error === "string" ? error : JSON.stringify(error);
 }
 
-/** A job that was taken while its worker left goes back at once. */
-async function take(c: Context<EndpointEnv>, worker: string, count: number): Promise<TakenJob[]> {
-  const jobs = await hold(heldFor(c), (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs));
-  if (!c.req.raw.signal.aborted) return jobs;
+interface Taken {
+  readonly jobs: readonly TakenJob[];
+  /** The poll was held, so its worker may have left meanwhile. */
+  readonly waited: boolean;
+}
+
+async function take(c: Context<EndpointEnv>, worker: string, count: number): Promise<Taken> {
+  const askedAt = Date.now();
+  const held = heldBy(c, limits.takeHoldMs);
+  const jobs = accepted(await hold(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
+  if (!c.req.raw.signal.aborted) return { jobs, waited: Date.now() - askedAt >= waitedMs };
+  await giveBack(c, worker, jobs);
+  return { jobs: [], waited: true };
+}
+
+function giveBack(c: Context<EndpointEnv>, worker: string, jobs: readonly TakenJob[]): Promise<void> {
   const ids = jobs.map(({ id }) => id);
-  if (ids.length > 0) await c.get("queue")().giveBack(worker, ids);
-  return [];
+  return ids.length === 0 ? Promise.resolve() : ask(c.get("queue"), (queue) => queue.giveBack(worker, ids));
 }
 
-function heldFor(c: Context<EndpointEnv>) {
-  const waitUntil = (promise: Promise<unknown>) => c.executionCtx.waitUntil(promise);
-  return { queue: c.get("queue"), waitMs: holdMs, signal: c.req.raw.signal, waitUntil };
+const waitedMs = 1000;
+/** Time for a connection that is closed on the other side to say so. */
+const proofMs = 20;
+
+/**
+ * A worker that left during a held poll may show it only when something is sent. So all but the end is sent first: who is
+ * gone never gets the end, and the jobs go back at once.
+ */
+function hand(
+  c: Context<EndpointEnv>,
+  worker: string,
+  { jobs, waited }: Taken,
+  ...[before, middle, after]: [string, Body, string]
+): Response {
+  const broken = () => c.executionCtx.waitUntil(giveBack(c, worker, jobs));
+  const flows = waited || middle instanceof ReadableStream;
+  const pause = () => scheduler.wait(waited ? proofMs : 0);
+  const body = flows ? spliceFlowing(before, middle, after, { pause, broken }) : splice(before, middle, after);
+  return new Response(body, { headers: json });
 }
 
-/** The request as it came, its id last: whatever the client called `id` counts no more. */
-function spliceJob({ id, request }: TakenJob): BodyInit {
-  return splice("", request, `,"id":${JSON.stringify(id)}}`);
+/** The request is as it came, its id last: whatever the client called `id` counts no more. */
+function endOf({ id }: TakenJob): string {
+  return `,"id":${JSON.stringify(id)}}`;
 }
 
-async function batchOf(jobs: readonly TakenJob[]): Promise<string> {
-  const texts = await Promise.all(jobs.map((job) => new Response(spliceJob(job)).text()));
-  return `[${texts.join(",")}]`;
+async function listOf(jobs: readonly TakenJob[]): Promise<Uint8Array> {
+  const texts = await Promise.all(jobs.map((job) => new Response(splice("", job.request, endOf(job))).text()));
+  return encoder.encode(texts.join(","));
 }
 
 const base = "/platform/v2/{endpoint}";

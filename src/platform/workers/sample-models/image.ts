@@ -11,11 +11,8 @@ const resolutions: Record<string, number> = { "1k": 1024, "2k": 1536, "4k": 2048
 export const sampleImage: Sample = async (model, input, { putMedia }) => {
   const asked = input["image_format"] ?? input["output_format"] ?? "png";
   const format = formats.find((known) => known === asked) ?? "png";
-  const { bytes, contentType } = await render(format, {
-    prompt: promptOf(input),
-    seed: seedOf(input),
-    ...sizeOf(input),
-  });
+  const picture = { prompt: promptOf(input), seed: seedOf(input), ...sizeOf(input) };
+  const { bytes, contentType } = await render({ format, ...picture });
   const image_url = await putMedia({ bytes, contentType, extension: format === "jpeg" ? "jpg" : format });
   return { image_url, cost: model.reserve(input) / 1e6 };
 };

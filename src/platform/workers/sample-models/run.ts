@@ -41,13 +41,17 @@ export async function runSample(model: Model, given: Record<string, unknown>, ar
   if (prompt.includes("[timeout]")) return untilStopped(around.signal);
   if (prompt.includes("[slow]") && !(await pause(slowMs, around.signal))) return { kind: "stopped" };
   if (prompt.includes("[huge]")) return { kind: "done", output: { text: "x".repeat(hugeBytes) } };
-  if (isOpenAiCall(given)) return { kind: "done", output: await sampleOpenAi(model, given, around) };
+  const silent = prompt.includes("[nocost]");
+  if (isOpenAiCall(given)) {
+    const output = await sampleOpenAi(model, given, silent ? withoutCostIn(around) : around);
+    return { kind: "done", output: silent ? withoutCost(output) : output };
+  }
 
   const input = readInput(model, given);
   if ("error" in input) return { kind: "failed", error: input.error };
   if (model.kind !== "text") await around.rest(1);
   const output = await samples[model.kind](model, input.value, around);
-  return { kind: "done", output: prompt.includes("[nocost]") ? withoutCost(output) : output };
+  return { kind: "done", output: silent ? withoutCost(output) : output };
 }
 
 /** Empty input runs too; anything else must be what the model takes. */
@@ -79,8 +83,17 @@ function withoutCost(output: unknown): unknown {
   return others;
 }
 
+/** A streamed answer tells its cost in an event, which is text by then. */
+function withoutCostIn(around: Around): Around {
+  const strip = (event: unknown) => String(event).replace(/,"cost":[\d.e-]+/, "");
+  return { ...around, emit: (event) => around.emit(strip(event)) };
+}
+
 function untilStopped(signal: AbortSignal): Promise<SampleResult> {
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve({ kind: "stopped" })));
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve({ kind: "stopped" });
+    signal.addEventListener("abort", () => resolve({ kind: "stopped" }));
+  });
 }
 
 /** False when the run was stopped meanwhile. */

@@ -1,0 +1,80 @@
+// PNG: the one format that keeps every pixel. Rows are told as differences, which are then packed.
+import { deflate } from "./deflate.ts";
+import type { Picture } from "./picture.ts";
+
+const signature = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
+const bytesPerPixel = 3;
+
+const crcTable = Uint32Array.from({ length: 256 }, (_, n) => {
+  let crc = n;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? 0xedb88320 ^ (crc >>> 1) : crc >>> 1;
+  return crc;
+});
+
+export function crc32(bytes: Uint8Array): number {
+  let crc = -1;
+  for (let i = 0; i < bytes.length; i++) {
+    crc = (crcTable[(crc ^ (bytes[i] as number)) & 255] as number) ^ (crc >>> 8);
+  }
+  return ~crc >>> 0;
+}
+
+export function encodePng(picture: Picture): Uint8Array {
+  const { width, height } = picture;
+  const header = new Uint8Array(13);
+  const view = new DataView(header.buffer);
+  view.setUint32(0, width);
+  view.setUint32(4, height);
+  header.set([8, 2, 0, 0, 0], 8);
+  const data = deflate(filtered(picture));
+  return concat([
+    new Uint8Array(signature),
+    chunk("IHDR", header),
+    chunk("IDAT", data),
+    chunk("IEND", new Uint8Array(0)),
+  ]);
+}
+
+/** Each row takes whichever of Sub and Up leaves less on a sample of its pixels. */
+function filtered({ width, height, rgb }: Picture): Uint8Array {
+  const stride = width * bytesPerPixel;
+  const rows = new Uint8Array((stride + 1) * height);
+  for (let y = 0, out = 0; y < height; y++) {
+    const start = y * stride;
+    const up = y > 0 && rest(rgb, start, stride, stride) < rest(rgb, start, stride, bytesPerPixel);
+    const back = up ? stride : bytesPerPixel;
+    rows[out++] = up ? 2 : 1;
+    const whole = up ? 0 : bytesPerPixel;
+    for (let i = start; i < start + whole; i++) rows[out++] = rgb[i] as number;
+    for (let i = start + whole; i < start + stride; i++) rows[out++] = (rgb[i] as number) - (rgb[i - back] as number);
+  }
+  return rows;
+}
+
+function rest(rgb: Uint8Array, start: number, stride: number, back: number): number {
+  let sum = 0;
+  for (let i = start + bytesPerPixel; i < start + stride; i += 12) {
+    sum += Math.abs((rgb[i] as number) - (rgb[i - back] as number));
+  }
+  return sum;
+}
+
+function chunk(type: string, data: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(data.length + 12);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, data.length);
+  for (let i = 0; i < 4; i++) bytes[4 + i] = type.charCodeAt(i);
+  bytes.set(data, 8);
+  view.setUint32(data.length + 8, crc32(bytes.subarray(4, data.length + 8)));
+  return bytes;
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

@@ -1,0 +1,93 @@
+// What workerd is told to serve: the bundle with the bindings of wrangler.toml, each on a stand-in of this machine.
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { unstable_readConfig } from "wrangler";
+import { root } from "../../src/cli/wrangler.ts";
+
+interface Served {
+  /** The folder of the built Worker, which lies beside the configuration, as `bundle`. */
+  readonly bundle: string;
+  /** Where the Durable Objects lie. */
+  readonly disk: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** What is read of wrangler.toml, whose type wrangler does not bring along. */
+interface Config {
+  readonly compatibility_date?: string;
+  readonly compatibility_flags: readonly string[];
+  readonly vars: Readonly<Record<string, unknown>>;
+  readonly kv_namespaces: readonly { binding: string }[];
+  readonly r2_buckets: readonly { binding: string }[];
+  readonly ratelimits: readonly { name: string; simple: { limit: number; period: number } }[];
+  readonly durable_objects: { readonly bindings: readonly { name: string; class_name: string }[] };
+}
+
+const moduleKinds: Record<string, string> = { ".js": "esModule", ".wasm": "wasm", ".bin": "data", ".txt": "text" };
+/** A capnp text is written as JSON writes it. */
+const text = (value: string) => JSON.stringify(value);
+const stub = (name: string) => text(readFileSync(join(import.meta.dirname, "stubs", `${name}.js`), "utf8"));
+
+export function workerdConfig({ bundle, disk, settings }: Served): string {
+  const config: Config = unstable_readConfig({ config: join(root, "wrangler.toml") }, { hideWarnings: true });
+  const stores = [
+    ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", stub: "kv" })),
+    ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", stub: "r2" })),
+  ];
+  const rates = config.ratelimits.map(({ name, simple }) => ({ name, ...simple }));
+  const objects = config.durable_objects.bindings;
+  const vars = { ...stringsOf(config.vars), ...settings };
+  const bindings = [
+    ...Object.entries(vars).map(([name, value]) => `(name = ${text(name)}, text = ${text(value)})`),
+    ...objects.map(({ name, class_name }) => `(name = ${text(name)}, durableObjectNamespace = ${text(class_name)})`),
+    ...stores.map(({ binding, kind }) => `(name = ${text(binding)}, ${kind} = ${text(`store-${binding}`)})`),
+    ...rates.map((rate) => wrappedRate(rate)),
+  ];
+  const namespaces = objects.map(
+    ({ class_name }) => `(className = ${text(class_name)}, uniqueKey = ${text(class_name)}, enableSql = true)`,
+  );
+  const flags = config.compatibility_flags.map(text).join(", ");
+  const compatibility = `compatibilityDate = ${text(config.compatibility_date ?? "")}`;
+  return `
+using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = (
+      modules = [${modulesOf(bundle).join(", ")}],
+      ${compatibility}, compatibilityFlags = [${flags}],
+      bindings = [${bindings.join(",\n        ")}],
+      durableObjectNamespaces = [${namespaces.join(", ")}],
+      durableObjectStorage = (localDisk = "disk"),
+    )),
+    (name = "disk", disk = (path = ${text(disk)}, writable = true)),
+    # Nothing that is served here may leave the machine.
+    (name = "internet", network = (allow = ["local"])),
+    ${stores.map(({ binding, stub: name }) => storeService(binding, name, compatibility)).join("\n    ")}
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:0", service = "main")],
+  extensions = [(modules = [(name = "stub:rate", internal = true, esModule = ${stub("rate")})])],
+);
+`;
+}
+
+function storeService(binding: string, name: string, compatibility: string): string {
+  const module = `(name = "stub", esModule = ${stub(name)})`;
+  return `(name = ${text(`store-${binding}`)}, worker = (modules = [${module}], ${compatibility})),`;
+}
+
+function wrappedRate(rate: { name: string; limit: number; period: number }): string {
+  const inner = `(name = "rule", json = ${text(JSON.stringify(rate))})`;
+  return `(name = ${text(rate.name)}, wrapped = (moduleName = "stub:rate", innerBindings = [${inner}]))`;
+}
+
+function modulesOf(bundle: string): string[] {
+  const files = readdirSync(bundle).filter((file) => extname(file) in moduleKinds);
+  const main = (file: string) => (file === "index.js" ? 0 : 1);
+  return files
+    .sort((left, right) => main(left) - main(right))
+    .map((file) => `(name = ${text(file)}, ${moduleKinds[extname(file)]} = embed ${text(`bundle/${file}`)})`);
+}
+
+function stringsOf(vars: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, String(value)]));
+}
