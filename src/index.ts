@@ -2,6 +2,8 @@
 import { app } from "./app.ts";
 
 export { Control } from "./gateway/control/control.ts";
+export { Budget } from "./gateway/quota/budget.ts";
 export { EndpointQueue } from "./platform/queue/endpoint-queue.ts";
+export { UserMeter } from "./upstream-choice.ts";
 
 export default app;

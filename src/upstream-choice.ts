@@ -1,7 +1,10 @@
 // Which upstream the gateway calls: a real service by its URL, or the platform that lives beside it.
 import { type Context, Hono } from "hono";
+import type { Config } from "./config.ts";
 import { settingsOf } from "./door.ts";
+import { asker } from "./gateway/jobs/ask-upstream.ts";
 import type { JobEnv } from "./gateway/jobs/target.ts";
+import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
 import { Breaker, type Upstream } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
 import type { AppEnv } from "./wire/exchange.ts";
@@ -11,21 +14,19 @@ import type { Send } from "./wire/webhook.ts";
 /** One an isolate and upstream: what it learns of an upstream's health serves every request. */
 const breakers = new Map<string, Breaker>();
 
-export function findUpstream(c: Context<JobEnv>): Upstream {
-  const { upstream, upstreamKey: key, publicUrl } = c.get("config");
-  const origin = publicUrl ?? new URL(c.req.url).origin;
-  const base = upstream.kind === "remote" ? `${upstream.url}/v2` : `${origin}/platform/v2`;
-  const send: Send =
-    upstream.kind === "remote"
-      ? (request) => fetch(request)
-      : async (request) => embedded.fetch(request, c.env, c.executionCtx);
-  return { base, key, send, breaker: breakerOf(base) };
+/** The platform is called as the real service is, only that its requests never leave the Worker. */
+function upstreamOf({ upstream, upstreamKey: key }: Config, origin: string, toPlatform: Send): Upstream {
+  const remote = upstream.kind === "remote";
+  const base = remote ? `${upstream.url}/v2` : `${origin}/platform/v2`;
+  const breaker = breakers.get(base) ?? new Breaker();
+  breakers.set(base, breaker);
+  return { base, key, send: remote ? (request) => fetch(request) : toPlatform, breaker };
 }
 
-function breakerOf(base: string): Breaker {
-  const known = breakers.get(base) ?? new Breaker();
-  breakers.set(base, known);
-  return known;
+export function findUpstream(c: Context<JobEnv>): Upstream {
+  const config = c.get("config");
+  const origin = config.publicUrl ?? new URL(c.req.url).origin;
+  return upstreamOf(config, origin, async (request) => embedded.fetch(request, c.env, c.executionCtx));
 }
 
 /** The platform without the door: the request has come through it already, and is logged once. */
@@ -38,3 +39,20 @@ embedded.use(async (c, next) => {
 });
 embedded.route("/platform", platform);
 embedded.onError((error, c) => refuse(error, c.get("exchange")));
+
+/** Only its path counts: nothing of it leaves the Worker. */
+const insideOrigin = "https://sluice.internal";
+
+/** The meter with the upstream that its alarm asks about jobs that nobody follows. */
+export class UserMeter extends Meter {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const reading = settingsOf(env);
+    if (!reading.ok) return;
+    const origin = reading.config.publicUrl ?? insideOrigin;
+    this.ask = asker(
+      reading.config,
+      upstreamOf(reading.config, origin, (request) => ctx.exports.default.fetch(request)),
+    );
+  }
+}

@@ -2,6 +2,7 @@
 import { readControl } from "./control/control-reader.ts";
 import { authenticator, callerIdentifier } from "./identity/authenticate.ts";
 
+export { readControl } from "./control/control-reader.ts";
 export { operatorOnly } from "./identity/authenticate.ts";
 export { permitted } from "./identity/scope.ts";
 

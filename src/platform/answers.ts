@@ -35,8 +35,10 @@ function concat(pieces: readonly Uint8Array[]): Uint8Array {
 }
 
 export interface Flow {
-  /** Called between the middle and the end: who does not take the middle is not sent the end. */
-  readonly pause?: () => Promise<unknown>;
+  /** Called before anything is sent; what it throws breaks the flow. */
+  readonly ready?: (to: WritableStream) => Promise<void>;
+  /** Keeps the runtime from dropping everything the moment the reader leaves, before `broken` was called. */
+  readonly waitUntil?: (flowing: Promise<void>) => void;
   /** The reader left, or the source broke, before the end. */
   readonly broken?: () => void;
 }
@@ -49,16 +51,17 @@ export function spliceFlowing(
   flow: Flow = {},
 ): ReadableStream<Uint8Array> {
   const { readable, writable } = new IdentityTransformStream();
-  void pump(encoder.encode(before), middle, encoder.encode(after), writable, flow);
+  const flowing = pump(encoder.encode(before), middle, encoder.encode(after), writable, flow);
+  flow.waitUntil?.(flowing);
   return readable;
 }
 
-async function pump(head: Uint8Array, middle: Body, tail: Uint8Array, to: WritableStream, { pause, broken }: Flow) {
+async function pump(head: Uint8Array, middle: Body, tail: Uint8Array, to: WritableStream, { ready, broken }: Flow) {
   try {
+    await ready?.(to);
     await write(to, head);
     if (middle instanceof Uint8Array) await write(to, middle);
     else await middle.pipeTo(to, { preventClose: true });
-    await pause?.();
     await write(to, tail);
     await to.close();
   } catch {

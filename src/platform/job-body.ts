@@ -1,8 +1,13 @@
 // A job request at the door: bounded, parsed and checked once, and turned into what the queue stores.
-import { jobRequestSchema } from "../contract/job-request.ts";
+import { type JobRequest, jobRequestSchema } from "../contract/job-request.ts";
 import { limits } from "../contract/limits.ts";
 import { describeFaults, Problem } from "../errors.ts";
-import { parseJson, readWhole } from "../wire/body.ts";
+import type { Member, Members } from "../wire/member-scan.ts";
+import type { Remote } from "../wire/remote.ts";
+import { accepted } from "./answers.ts";
+import { ask } from "./held.ts";
+import { type LargeBody, openBody, parseBody, storeBody, Uploads } from "./large-body.ts";
+import type { EndpointQueue } from "./queue/endpoint-queue.ts";
 import { newJobId } from "./queue/job.ts";
 import type { Submission } from "./queue/queue.ts";
 
@@ -14,16 +19,66 @@ export interface Door {
   readonly origin: string;
 }
 
-export async function readSubmission(request: Request, door: Door): Promise<Submission> {
+/** Reads the request and hands it to the queue; the job's id. */
+export async function submitBody(
+  request: Request,
+  door: Door,
+  queue: () => Remote<EndpointQueue>,
+): Promise<{ id: string }> {
   const limit = door.sync ? limits.runsyncPayloadBytes : limits.runPayloadBytes;
-  return submissionOf(parseJson(await readWhole(request, limit)), door);
+  const body = await openBody(request, limit);
+  const submission =
+    body instanceof Uint8Array ? submissionOf(parseBody(body), door) : await storeSubmission(body, limit, door, queue);
+  const submitted = await ask(queue, (stub) => stub.submit(submission));
+  if ("refused" in submitted && !(submission.body instanceof Uint8Array)) {
+    const { upload } = submission.body;
+    await ask(queue, (stub) => stub.discard(upload));
+  }
+  return accepted(submitted);
+}
+
+/** The request is stored as it came, never parsed whole: only what steers the job is read. */
+async function storeSubmission(
+  body: LargeBody,
+  limit: number,
+  door: Door,
+  queue: () => Remote<EndpointQueue>,
+): Promise<Submission> {
+  let checked: { request: JobRequest; inputFrom: number; inputTo: number } | undefined;
+  const uploads = new Uploads(queue, door.sync ? "runsync" : "run");
+  const accept = (root: Member, members: Members) => {
+    const input = members.get("input");
+    const steering = Object.fromEntries(steeringMembers.flatMap((name) => valueIn(members, name)));
+    const request = checkRequest(
+      root.kind === "object" ? { ...steering, ...(input && { input: sampleOf[input.kind] }) } : sampleOf[root.kind],
+    );
+    checked = { request, inputFrom: (input?.from ?? 0) - root.from, inputTo: (input?.to ?? 0) - root.from };
+  };
+  const scan = { members: ["input", ...steeringMembers], read: steeringMembers, carry: undefined, accept };
+  const stored = await storeBody(body, limit, scan, uploads);
+  if (!stored || !checked) throw new Problem("INVALID_JSON", "body: is not valid JSON");
+  const { request, ...range } = checked;
+  return { ...termsOf(request, door), ...range, body: stored };
+}
+
+const steeringMembers = ["policy", "webhook", "s3Config"];
+/** What stands for a value that is not read, so that it gets the verdict of its kind. */
+const sampleOf = { object: {}, array: [], string: "", number: 0, boolean: false, null: null };
+
+function valueIn(members: Members, name: string): [string, unknown][] {
+  const member = members.get(name);
+  return member ? [[name, member.value]] : [];
+}
+
+function checkRequest(value: unknown): JobRequest {
+  const checked = jobRequestSchema.safeParse(value);
+  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
+  return checked.data;
 }
 
 export function submissionOf(value: unknown, door: Door): Submission {
-  const checked = jobRequestSchema.safeParse(value);
-  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
-  const { input, id: _, ...others } = checked.data;
-  const { policy, webhook } = checked.data;
+  const request = checkRequest(value);
+  const { input, id: _, ...others } = request;
   const inputJson = encoder.encode(JSON.stringify(input));
   const rest = encoder.encode(Object.keys(others).length > 0 ? `,${JSON.stringify(others).slice(1)}` : "}");
   const inputFrom = inputKey.byteLength;
@@ -32,6 +87,10 @@ export function submissionOf(value: unknown, door: Door): Submission {
   body.set(inputKey);
   body.set(inputJson, inputFrom);
   body.set(rest, inputTo);
+  return { ...termsOf(request, door), body, inputFrom, inputTo };
+}
+
+function termsOf({ policy, webhook }: JobRequest, door: Door) {
   return {
     id: newJobId(door.sync),
     sync: door.sync,
@@ -41,9 +100,6 @@ export function submissionOf(value: unknown, door: Door): Submission {
     ttlMs: policy?.ttl ?? limits.ttlMs.default,
     executionTimeoutMs: policy?.executionTimeout ?? null,
     webhook: webhook ?? null,
-    body,
-    inputFrom,
-    inputTo,
   };
 }
 

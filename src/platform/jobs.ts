@@ -19,7 +19,7 @@ import { orRefuse } from "../wire/refusals.ts";
 import { accepted, answerJob } from "./answers.ts";
 import type { EndpointEnv } from "./endpoints.ts";
 import { ask, askOnce, hold } from "./held.ts";
-import { readSubmission } from "./job-body.ts";
+import { submitBody } from "./job-body.ts";
 
 const pageSchema = z.object({
   offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
@@ -29,20 +29,21 @@ const readMethods = ["GET", "POST"];
 
 export const jobs = new Hono<EndpointEnv>()
   .post("/run", async (c) => {
-    const submission = await readSubmission(c.req.raw, { sync: false, waitMs: 0, origin: originOf(c) });
-    const { id } = accepted(await ask(c.get("queue"), (queue) => queue.submit(submission)));
+    const door = { sync: false, waitMs: 0, origin: originOf(c) };
+    const { id } = await submitBody(c.req.raw, door, c.get("queue"));
     return c.json({ id, status: "IN_QUEUE" });
   })
   .post("/runsync", zValidator("query", waitQuerySchema, orRefuse), async (c) => {
     const { wait = limits.waitMs.default } = c.req.valid("query");
-    const submission = await readSubmission(c.req.raw, { sync: true, waitMs: wait, origin: originOf(c) });
-    const { id } = accepted(await ask(c.get("queue"), (queue) => queue.submit(submission)));
+    const door = { sync: true, waitMs: wait, origin: originOf(c) };
+    const { id } = await submitBody(c.req.raw, door, c.get("queue"));
     const view = await hold(heldBy(c, wait), (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "runsync"));
     return answerJob(view);
   })
   .on(readMethods, "/status/:job", zValidator("query", statusQuerySchema, orRefuse), async (c) => {
     const { ttl = null } = c.req.valid("query");
-    return answerJob(await ask(c.get("queue"), (queue) => queue.status(jobOf(c), ttl)));
+    const job = jobOf(c);
+    return answerJob(await ask(c.get("queue"), (queue) => queue.status(job, ttl)));
   })
   .on(readMethods, "/status-sync/:job", zValidator("query", waitQuerySchema, orRefuse), async (c) => {
     const { wait = limits.waitMs.default } = c.req.valid("query");
@@ -58,8 +59,14 @@ export const jobs = new Hono<EndpointEnv>()
     const body = format === "array" ? stream : `{"status":"${status}","stream":${stream}}`;
     return c.body(body, 200, { "Content-Type": "application/json" });
   })
-  .post("/cancel/:job", async (c) => c.json(accepted(await ask(c.get("queue"), (queue) => queue.cancel(jobOf(c))))))
-  .post("/retry/:job", async (c) => c.json(accepted(await askOnce(c.get("queue"), (queue) => queue.retry(jobOf(c))))))
+  .post("/cancel/:job", async (c) => {
+    const job = jobOf(c);
+    return c.json(accepted(await ask(c.get("queue"), (queue) => queue.cancel(job))));
+  })
+  .post("/retry/:job", async (c) => {
+    const job = jobOf(c);
+    return c.json(accepted(await askOnce(c.get("queue"), (queue) => queue.retry(job))));
+  })
   .post("/purge-queue", async (c) => {
     const { removed } = accepted(await askOnce(c.get("queue"), (queue) => queue.purge()));
     return c.json({ removed, status: "completed" });

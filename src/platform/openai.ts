@@ -5,13 +5,13 @@ import { limits } from "../contract/limits.ts";
 import type { Operation } from "../contract/operation.ts";
 import { isFinal } from "../contract/states.ts";
 import { Problem, renderOpenAiProblem } from "../errors.ts";
-import { parseJson, readWhole } from "../wire/body.ts";
 import type { AppEnv } from "../wire/exchange.ts";
 import { accepted } from "./answers.ts";
 import type { EndpointEnv } from "./endpoints.ts";
 import { ask, hold } from "./held.ts";
 import { submissionOf } from "./job-body.ts";
 import { heldBy, originOf } from "./jobs.ts";
+import { readJson } from "./large-body.ts";
 
 const callSchema = z.looseObject({ stream: z.boolean().optional() });
 const routePattern = /^\/v1(\/[\w.-]{1,128}){1,4}$/;
@@ -36,7 +36,7 @@ export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/:rout
 });
 
 async function readCall(request: Request): Promise<z.infer<typeof callSchema>> {
-  const checked = callSchema.safeParse(parseJson(await readWhole(request, limits.runsyncPayloadBytes)));
+  const checked = callSchema.safeParse(await readJson(request, limits.runsyncPayloadBytes));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected an object");
   return checked.data;
 }

@@ -1,32 +1,98 @@
-// Reading a body that is held whole: bounded before the first byte where it says its length, and as it flows.
-import { Problem } from "../errors.ts";
+// Reads a body that is small enough to hold, and hands over one that turns out not to be.
+import { type JsonFault, JsonScanner, SKIM } from "./json-scanner.ts";
 
-export async function readWhole(request: Request, limitBytes: number): Promise<Uint8Array> {
-  const tooLarge = new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${limitBytes} bytes.`);
-  const announced = Number(request.headers.get("content-length") ?? 0);
-  if (announced > limitBytes) throw tooLarge;
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of request.body ?? []) {
-    size += piece.byteLength;
-    if (size > limitBytes) throw tooLarge;
-    pieces.push(piece);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.byteLength;
-  }
-  return whole;
+/** A body that was begun: the bytes read so far, and the reader of the rest. */
+export interface ByteSource {
+  readonly head: Uint8Array;
+  readonly reader: ReadableStreamBYOBReader;
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+export type BodyFault = "too-large" | "source-gone";
+export type Head = { ended: true; bytes: Uint8Array } | ({ ended: false } & ByteSource) | { fault: BodyFault };
+export type Whole = { bytes: Uint8Array } | { fault: BodyFault };
+export type ParsedBody = { value: unknown; bytes: Uint8Array } | { fault: BodyFault | JsonFault };
 
-export function parseJson(bytes: Uint8Array): unknown {
+/** Where a body of unknown length begins to grow from. */
+const FIRST_BYTES = 16 * 1024;
+
+/** The length that a Content-Length header states; undefined for a chunked body. */
+export function statedLength(headers: Headers): number | undefined {
+  const stated = headers.get("content-length");
+  return stated !== null && /^\d{1,15}$/.test(stated) ? Number(stated) : undefined;
+}
+
+/** Reads until the body ends or has passed `wholeBytes`. In the latter case the caller goes on with the reader, or cancels it. */
+export async function readHead(
+  body: ReadableStream<Uint8Array> | null,
+  wholeBytes: number,
+  length?: number,
+): Promise<Head> {
+  if (body === null) return { ended: true, bytes: new Uint8Array(0) };
+  const reader = body.getReader({ mode: "byob" });
+  let buffer = new Uint8Array(Math.min(length ?? FIRST_BYTES, wholeBytes) + 1);
+  let filled = 0;
   try {
-    return JSON.parse(decoder.decode(bytes));
+    for (;;) {
+      const { value, done } = await reader.readAtLeast(buffer.length - filled, buffer.subarray(filled));
+      if (value !== undefined) {
+        filled += value.byteLength;
+        buffer = new Uint8Array(value.buffer);
+      }
+      if (done || value === undefined) return { ended: true, bytes: buffer.subarray(0, filled) };
+      if (filled > wholeBytes) return { ended: false, head: buffer.subarray(0, filled), reader };
+      if (filled === buffer.length) {
+        const larger = new Uint8Array(Math.min(buffer.length * 2, wholeBytes + 1));
+        larger.set(buffer);
+        buffer = larger;
+      }
+    }
   } catch {
-    throw new Problem("INVALID_JSON", "body: is not valid JSON");
+    return { fault: "source-gone" };
   }
 }
+
+/** The whole body, refused at once by its stated length, or as it flows past the limit. */
+export async function readWhole(
+  body: ReadableStream<Uint8Array> | null,
+  limitBytes: number,
+  length?: number,
+): Promise<Whole> {
+  if (length !== undefined && length > limitBytes) {
+    await body?.cancel("too large").catch(() => {});
+    return { fault: "too-large" };
+  }
+  const head = await readHead(body, limitBytes, length);
+  if ("fault" in head) return head;
+  if (head.ended) return { bytes: head.bytes };
+  head.reader.cancel("too large").catch(() => {});
+  return { fault: "too-large" };
+}
+
+/** Parses what the scanner accepts too, so that a body gets the same verdict whichever way it goes. */
+export function parseJson(bytes: Uint8Array): { value: unknown } | { fault: JsonFault } {
+  const scanner = new JsonScanner(deaf);
+  const whole = scanner.scan(bytes, 0, bytes.length) === bytes.length && scanner.finish(bytes, bytes.length);
+  if (!whole) return { fault: scanner.fault ?? "not-json" };
+  try {
+    return { value: JSON.parse(utf8().decode(bytes)) };
+  } catch {
+    return { fault: "not-json" };
+  }
+}
+
+/** The whole body as JSON. */
+export async function readJson(
+  body: ReadableStream<Uint8Array> | null,
+  limitBytes: number,
+  length?: number,
+): Promise<ParsedBody> {
+  const whole = await readWhole(body, limitBytes, length);
+  if ("fault" in whole) return whole;
+  const parsed = parseJson(whole.bytes);
+  return "fault" in parsed ? parsed : { ...parsed, bytes: whole.bytes };
+}
+
+/** Strict: bytes that are not UTF-8 throw, and a byte order mark stays, for JSON.parse to refuse. */
+export const utf8 = (): TextDecoder => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+const deaf = { key: () => {}, value: () => SKIM, end: () => {} };

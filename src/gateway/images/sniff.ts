@@ -14,7 +14,11 @@ const bytes = (head: Uint8Array, ...expected: number[]) => expected.every((byte,
 const brand = (head: Uint8Array, ...names: string[]) => at(head, 4, "ftyp") && names.some((name) => at(head, 8, name));
 
 const signatures: readonly Signature[] = [
-  { type: "image/png", extension: "png", matches: (head) => bytes(head, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a) },
+  {
+    type: "image/png",
+    extension: "png",
+    matches: (head) => bytes(head, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a),
+  },
   { type: "image/jpeg", extension: "jpg", matches: (head) => bytes(head, 0xff, 0xd8, 0xff) },
   { type: "image/gif", extension: "gif", matches: (head) => at(head, 0, "GIF87a") || at(head, 0, "GIF89a") },
   { type: "image/webp", extension: "webp", matches: (head) => at(head, 0, "RIFF") && at(head, 8, "WEBP") },

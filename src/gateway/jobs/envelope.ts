@@ -1,56 +1,140 @@
-// A job request at the gateway's door: bounded, parsed and checked once, and what goes upstream in its place.
+// A job request at the gateway's door: checked once, whole or as it flows, and what goes upstream in its place.
 import * as z from "zod";
-import { jobRequestSchema } from "../../contract/job-request.ts";
+import { type JobRequest, jobRequestSchema } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import type { ModelInput } from "../../models/model.ts";
-import { parseJson, readWhole } from "../../wire/body.ts";
-import { checkWebhookTarget } from "../../wire/webhook-target.ts";
+import type { Kind } from "../../wire/json-scanner.ts";
+import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
+import { refuseTarget } from "../../wire/webhook-target.ts";
+import { bodyProblem, type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
 import type { Target } from "./target.ts";
 
+/** What must be known before the meter is asked. */
 export interface Envelope {
-  /** Defaults filled in; undefined for an endpoint whose input nobody knows. */
+  /** Defaults filled in; undefined where the body is not held, or nobody knows the endpoint's input. */
   readonly input: ModelInput | undefined;
   readonly reserveMicroUsd: number;
   readonly webhook: string | undefined;
   readonly ttlMs: number;
   readonly hasS3Config: boolean;
-  /** Equal for equal bytes: what an idempotency key stands for. */
+  /** What an idempotency key stands for. */
   readonly bytes: Uint8Array;
-  /** What goes upstream: the client's request with the gateway's webhook in place of the client's. */
-  readonly relayed: (webhook: string | undefined) => string;
+  /** What goes upstream, with the gateway's webhook in place of the client's. */
+  readonly relayed: (webhook: string | undefined) => Relayed;
 }
 
-export async function readEnvelope(
-  request: Request,
-  operation: "run" | "runsync",
-  target: Target,
-  webhookHosts: readonly string[],
-): Promise<Envelope> {
-  const limit = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
-  const bytes = await readWhole(request, limit);
-  const checked = jobRequestSchema.safeParse(parseJson(bytes));
-  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
-  const { webhook, ...others } = checked.data;
-  const refused = webhook === undefined ? undefined : checkWebhookTarget(webhook, webhookHosts);
-  if (refused) throw new Problem("INVALID_REQUEST", `webhook: ${refused}`);
-  const input = checkInput(others.input, target);
+export interface Relayed {
+  readonly body: BodyInit;
+  /** Settles when all of it was checked and sent: with what the client asked for, or with the Problem that cut it off. */
+  readonly checked?: Promise<JobRequest>;
+}
+
+export interface Rules {
+  readonly target: Target;
+  readonly webhookHosts: readonly string[];
+}
+
+export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
+  const { target } = rules;
+  const { request, input } = check(parseBody(bytes), rules, () => true);
+  const { webhook, ...others } = request;
   return {
     input,
     reserveMicroUsd: input && target.model ? target.model.reserve(input) : target.maxMicroUsd,
     webhook,
-    ttlMs: others.policy?.ttl ?? limits.ttlMs.default,
-    hasS3Config: others.s3Config !== undefined,
+    ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
+    hasS3Config: request.s3Config !== undefined,
     bytes,
-    relayed: (own) => JSON.stringify(own === undefined ? others : { ...others, webhook: own }),
+    relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),
   };
 }
 
+/** Admitted at the model's highest price and for the longest time: what it asks for is known when the last byte is. */
+export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
+  return {
+    input: undefined,
+    reserveMicroUsd: rules.target.maxMicroUsd,
+    webhook: undefined,
+    ttlMs: limits.ttlMs.max,
+    hasS3Config: false,
+    bytes: body.source.head.subarray(0, wholeBytes),
+    relayed: (own) => relayLarge(body, rules, own),
+  };
+}
+
+const encoder = new TextEncoder();
+
+function relayLarge(body: LargeBody, rules: Rules, own: string | undefined): Relayed {
+  let request: JobRequest | undefined;
+  const { stream, done } = scanRequest<Problem>({
+    ...body,
+    inject: encoder.encode(own === undefined ? "" : `"webhook":${JSON.stringify(own)},`),
+    verdict: (summary) => {
+      try {
+        request = checkSummary(summary, rules);
+        return undefined;
+      } catch (error) {
+        if (error instanceof Problem) return error;
+        throw error;
+      }
+    },
+  });
+  const checked = done.then((outcome) => {
+    if (outcome.accepted && request) return request;
+    if (!outcome.accepted && outcome.fault === "refused") throw outcome.refusal;
+    throw streamedProblem(outcome.accepted ? "not-json" : outcome.fault, body.limitBytes);
+  });
+  return { body: stream, checked };
+}
+
+const shapeFaults: Record<string, string> = {
+  "no-input": "input: expected an object",
+  "member-too-large": "policy, webhook or s3Config: is too large",
+  "too-many-members": "input: has too many members",
+};
+
+function streamedProblem(fault: string, limitBytes: number): Problem {
+  if (fault === "sink-gone") return new Problem("UPSTREAM_UNREACHABLE", "The model service stopped reading.");
+  const shape = shapeFaults[fault];
+  return shape ? new Problem("INVALID_REQUEST", shape) : bodyProblem(fault as "not-json", limitBytes);
+}
+
+/** A member that was too large to be read counts as the kind of value that it is, and is held to nothing else. */
+function checkSummary({ input, ...outer }: RequestSummary, rules: Rules): JobRequest {
+  const read = new Map([...input].map(([name, member]) => [name, valueIn(member)]));
+  const isRead = (name: PropertyKey | undefined) => input.get(String(name))?.value !== undefined;
+  return check(
+    { ...outer, input: Object.fromEntries(read) },
+    rules,
+    (path) => path.length === 0 || isRead(path[0]) || !input.has(String(path[0])),
+  ).request;
+}
+
+const standIns: Record<Kind, unknown> = { object: {}, array: [], string: "", number: 0, boolean: false, null: null };
+
+function valueIn({ kind, value }: Member): unknown {
+  return value === undefined ? standIns[kind] : value;
+}
+
+type Counts = (path: readonly PropertyKey[]) => boolean;
+
 /** Faults carry their path from the body's root. */
-function checkInput(input: Record<string, unknown>, { model }: Target): ModelInput | undefined {
+function check(value: unknown, { target, webhookHosts }: Rules, counts: Counts) {
+  const checked = jobRequestSchema.safeParse(value);
+  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
+  const { webhook } = checked.data;
+  const refused = webhook === undefined ? undefined : refuseTarget(webhook, webhookHosts);
+  if (refused) throw new Problem("INVALID_REQUEST", `webhook: the URL ${refused}`);
+  return { request: checked.data, input: checkInput(checked.data.input, target, counts) };
+}
+
+function checkInput(input: Record<string, unknown>, { model }: Target, counts: Counts): ModelInput | undefined {
   if (!model) return undefined;
   const checked = z.safeParse(model.input, input);
   if (checked.success) return checked.data;
-  const issues = checked.error.issues.map(({ path, message }) => ({ path: ["input", ...path], message }));
-  throw new Problem("INVALID_REQUEST", describeFaults(issues));
+  const issues = checked.error.issues.filter(({ path }) => counts(path));
+  if (issues.length === 0) return undefined;
+  const placed = issues.map(({ path, message }) => ({ path: ["input", ...path], message }));
+  throw new Problem("INVALID_REQUEST", describeFaults(placed));
 }

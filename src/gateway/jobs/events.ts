@@ -1,8 +1,8 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
 import type { Context, MiddlewareHandler } from "hono";
 import { Problem } from "../../errors.ts";
-import { readControl } from "../control/control-reader.ts";
 import type { GatewayEnv } from "../env.ts";
+import { readControl } from "../guards.ts";
 import type { IdentifyCaller } from "../identity/authenticate.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";

@@ -5,10 +5,10 @@ import { limits } from "../../contract/limits.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
 import { findModel } from "../../models/index.ts";
-import { parseJson, readWhole } from "../../wire/body.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type { GatewayEnv } from "../env.ts";
 import type { Metering } from "../quota/metering.ts";
+import { parseBody, readBody } from "../request-body.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import { handlesOf } from "./handle.ts";
 import { endingOf } from "./settling.ts";
@@ -20,7 +20,7 @@ const noticeSchema = z.looseObject({ id: z.string().max(128), status: z.string()
 export const hooks = new Hono<GatewayEnv>().post("/hooks/:hook", async (c) => {
   const hook = await handlesOf(c.get("config")).verifyHook(c.req.param("hook"));
   if (!hook) throw new Problem("NOT_FOUND", "There is no such route.");
-  const checked = noticeSchema.safeParse(parseJson(await readWhole(c.req.raw, maxNoticeBytes)));
+  const checked = noticeSchema.safeParse(parseBody(await readBody(c.req.raw, maxNoticeBytes)));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected a job");
   const { USER_METER } = c.env;
   const meter = USER_METER.get(USER_METER.idFromString(hook.meter)) as unknown as Remote<Metering>;

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
-import { parseJson, readWhole } from "../../wire/body.ts";
+import { parseBody, readBody, wholeBytes } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJson } from "../upstream-answer.ts";
 import { newAdmission } from "./admission.ts";
@@ -14,8 +14,6 @@ import { admit, payerTerms, setQuota } from "./submit.ts";
 import type { JobEnv } from "./target.ts";
 
 const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
-/** What is read of a call; a larger one is admitted at the model's highest price and relayed unread. */
-const parsedBytes = 256 * 1024;
 const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 /** Generation may take its time before the first byte. */
 const answerWaitMs = limits.waitMs.max;
@@ -29,7 +27,7 @@ export async function relayOpenAi(c: Context<JobEnv>): Promise<Response> {
     const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
     return c.json((await readJson(response, upstream.key)) as object);
   }
-  const body = await readWhole(c.req.raw, limits.runsyncPayloadBytes);
+  const body = await readBody(c.req.raw, limits.runsyncPayloadBytes);
   const admission = newAdmission(Date.now());
   const admitted = await admit(c, {
     ...payerTerms(c),
@@ -67,8 +65,9 @@ type Settle = (costMicroUsd: number | null, failed?: boolean) => Promise<unknown
 
 function reserve(c: Context<JobEnv>, body: Uint8Array): number {
   const { model, maxMicroUsd } = c.get("target");
-  if (body.byteLength > parsedBytes) return maxMicroUsd;
-  const checked = callSchema.safeParse(parseJson(body));
+  // A larger call is relayed unread.
+  if (body.byteLength > wholeBytes) return maxMicroUsd;
+  const checked = callSchema.safeParse(parseBody(body));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected an object");
   return model ? Math.min(model.reserve(checked.data), maxMicroUsd) : maxMicroUsd;
 }

@@ -80,7 +80,7 @@ export function jobRoutes(findUpstream: FindUpstream): Hono<JobEnv> {
     equip,
     (c) => requests(c, c.req.valid("query").offset, c.req.valid("query").limit),
   );
-  jobs.on(readMethods, "/v2/:model/openai/*", permitted("openai"), knownModel, equip, relayOpenAi);
+  jobs.on(readMethods, "/v2/:model/openai/:route{.+}", permitted("openai"), knownModel, equip, relayOpenAi);
   return jobs;
 }
 

@@ -3,11 +3,12 @@ import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
+import { openBody } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, type UpstreamJob } from "../upstream-answer.ts";
 import { newAdmission } from "./admission.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
-import { type Envelope, readEnvelope } from "./envelope.ts";
+import { type Envelope, largeEnvelope, type Relayed, wholeEnvelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
 import type { JobEnv } from "./target.ts";
@@ -15,7 +16,7 @@ import type { JobEnv } from "./target.ts";
 const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
 export async function submit(c: Context<JobEnv>, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
-  const envelope = await readEnvelope(c.req.raw, operation, c.get("target"), c.get("config").webhookHosts);
+  const envelope = await openEnvelope(c, operation);
   const admission = newAdmission(Date.now());
   const request = await admitRequest(c, { operation, waitMs, admission, envelope });
   const admitted = await admit(c, request);
@@ -29,6 +30,13 @@ export async function submit(c: Context<JobEnv>, operation: "run" | "runsync", w
   const response = answerJob(c, job, { ref, admission }, handle);
   setQuota(response.headers, admitted);
   return response;
+}
+
+async function openEnvelope(c: Context<JobEnv>, operation: "run" | "runsync"): Promise<Envelope> {
+  const limit = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
+  const body = await openBody(c.req.raw, limit);
+  const rules = { target: c.get("target"), webhookHosts: c.get("config").webhookHosts };
+  return "whole" in body ? wholeEnvelope(body.whole, rules) : largeEnvelope(body.large, rules);
 }
 
 export function jobKey(c: Context<JobEnv>) {
@@ -61,12 +69,13 @@ async function admitRequest(
 
 /** Who pays, under which plan, narrowed by which token. */
 export function payerTerms(c: Context<JobEnv>) {
-  const { owner, plan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
+  const { owner, issuedAt, plan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
   const { name, model } = c.get("target");
   const narrowed = tokenId !== undefined && (rules !== undefined || maxCostMicroUsd !== undefined);
   const ceiling = maxCostMicroUsd === undefined ? {} : { maxCostMicroUsd };
   return {
     owner,
+    bearer: { issuedAt, tokenId },
     model: name,
     kind: model?.kind,
     plan: plan ?? c.get("config").defaultPlan,
@@ -114,18 +123,41 @@ const surelyNotTaken: ReadonlySet<string> = new Set([
 
 async function relay(c: Context<JobEnv>, { operation, waitMs, admission, envelope }: Submission): Promise<UpstreamJob> {
   const upstream = c.get("upstream");
+  const relayed = envelope.relayed(await hookUrl(c, admission));
   try {
-    const response = await callUpstream(upstream, {
-      ...{ method: "POST", segments: [c.get("target").name, operation], repeatable: false, waitMs },
-      ...(operation === "runsync" && { query: `wait=${waitMs}` }),
-      body: envelope.relayed(await hookUrl(c, admission)),
-    });
+    const response = await passed(relayed, () =>
+      callUpstream(upstream, {
+        ...{ method: "POST", segments: [c.get("target").name, operation], repeatable: false, waitMs },
+        ...(operation === "runsync" && { query: `wait=${waitMs}` }),
+        body: relayed.body,
+      }),
+    );
+    await oweWebhook(c, admission, relayed);
     return await readJob(response, upstream.key);
   } catch (error) {
-    const released = error instanceof Problem && surelyNotTaken.has(error.code);
+    const released =
+      error instanceof Problem && (surelyNotTaken.has(error.code) || error.status === 400 || error.status === 413);
     if (released) c.executionCtx.waitUntil(c.get("meter")().release(admission).catch(logUnsettled));
     throw error instanceof Problem && error.code === "JOB_NOT_FOUND" ? unknownUpstream : error;
   }
+}
+
+/** A body that was cut off because of a fault of its own is answered with that fault, whatever the upstream made of it. */
+async function passed(relayed: Relayed, call: () => Promise<Response>): Promise<Response> {
+  if (!relayed.checked) return call();
+  const [checked, called] = await Promise.allSettled([relayed.checked, call()]);
+  const fault = checked.status === "rejected" ? checked.reason : undefined;
+  const ownFault = fault instanceof Problem && fault.code !== "UPSTREAM_UNREACHABLE";
+  if (ownFault && called.status === "fulfilled") await called.value.body?.cancel();
+  if (ownFault) throw fault;
+  if (called.status === "rejected") throw called.reason;
+  return called.value;
+}
+
+/** What the client asks for that only a whole body tells. */
+async function oweWebhook(c: Context<JobEnv>, admission: string, { checked }: Relayed): Promise<void> {
+  const request = await checked;
+  if (request?.webhook !== undefined) await c.get("meter")().owe(admission, request.webhook);
 }
 
 const unknownUpstream = new Problem("UPSTREAM_INVALID", "The model service does not know this model.");

@@ -8,6 +8,8 @@ import type { Rule } from "../rules.ts";
 export interface AdmitRequest {
   readonly admission: string;
   readonly owner: string;
+  /** What the operator's revocations are held against, at once and not only within 20 s. */
+  readonly bearer: { readonly issuedAt: number; readonly tokenId: string | undefined };
   readonly model: string;
   readonly kind: Kind | undefined;
   readonly operation: "run" | "runsync" | "retry" | "openai";
@@ -83,11 +85,33 @@ export interface MeteredJob {
   readonly endedAt: number | null;
 }
 
+/** What the meter asks about a job that nobody follows; `body` is the final answer as its owner sees it. */
+export type AskUpstream = (job: {
+  readonly model: string;
+  readonly ref: string;
+  readonly owner: string;
+  readonly admission: string;
+}) => Promise<UpstreamAnswer>;
+
+export type UpstreamAnswer =
+  | {
+      readonly status: JobState;
+      readonly costMicroUsd: number | null;
+      readonly completedAt: number;
+      readonly body?: string;
+    }
+  /** The upstream does not know the job, or knows it no more. */
+  | "unknown"
+  | "unreachable";
+
 /** The calls of `UserMeter` that the relay makes. */
 export interface Metering {
-  admit(request: AdmitRequest): AdmitAnswer;
+  /** A promise where the app's budget must be asked first. */
+  admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer>;
   /** The upstream took the job and calls it so. */
   bind(admission: string, ref: string): void;
+  /** A webhook that was known only once a large body had passed. */
+  owe(admission: string, webhook: string): void;
   /** The upstream never had it: reservation and idempotency key are free again. */
   release(admission: string): void;
   settle(ending: Ending): Settled;

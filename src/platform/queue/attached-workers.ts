@@ -3,17 +3,13 @@ import { limits } from "../../contract/limits.ts";
 
 interface Attached {
   heardAt: number;
-  /** What it holds, and since when its pings do not name it. */
-  readonly jobs: Map<string, number | undefined>;
+  readonly jobs: Set<string>;
   readonly stops: Set<string>;
   /** Its calls that wait to be told what to stop, the newest last. */
   readonly stopCalls: (() => void)[];
   /** Its calls that wait for a job. */
   waiting: number;
 }
-
-/** A job that three pings in a row do not name never reached its worker: the answer to its take was cut off. */
-const deniedMs = 2 * limits.workerPingMs;
 
 interface Taker {
   readonly worker: string;
@@ -51,7 +47,7 @@ export class AttachedWorkers {
 
   holds(worker: string, job: string, now: number): void {
     const attached = this.#at(worker, now);
-    attached.jobs.set(job, undefined);
+    attached.jobs.add(job);
     attached.stops.delete(job);
   }
 
@@ -61,10 +57,9 @@ export class AttachedWorkers {
     if (attached?.jobs.delete(job) && stop) tellToStop(attached, [job]);
   }
 
-  /** What a ping names: jobs that its worker does not hold any more are to be stopped, those that it leaves out are noted. */
-  pinged(worker: string, jobs: readonly string[], now: number): void {
+  /** Jobs that a worker speaks of and does not hold any more. */
+  disown(worker: string, jobs: readonly string[], now: number): void {
     const attached = this.#at(worker, now);
-    for (const [job, since] of attached.jobs) attached.jobs.set(job, jobs.includes(job) ? undefined : (since ?? now));
     tellToStop(
       attached,
       jobs.filter((job) => !attached.jobs.has(job)),
@@ -116,19 +111,17 @@ export class AttachedWorkers {
     return until > now ? until : undefined;
   }
 
-  /** Jobs whose workers were not heard of for too long, or do not know of them. */
+  /** Workers that hold jobs and were not heard of for too long. */
   lost(now: number): { worker: string; jobs: string[] }[] {
-    const lost = [...this.#workers].map(([worker, attached]) => {
-      const jobs = [...attached.jobs.keys()].filter((job) => lossOf(attached, job) <= now);
-      return { worker, jobs };
-    });
-    return lost.filter(({ jobs }) => jobs.length > 0);
+    return [...this.#workers]
+      .filter(([, { heardAt, jobs }]) => jobs.size > 0 && heardAt + limits.workerLostMs <= now)
+      .map(([worker, { jobs }]) => ({ worker, jobs: [...jobs] }));
   }
 
   nextLoss(): number | undefined {
     let next: number | undefined;
-    for (const attached of this.#workers.values()) {
-      for (const job of attached.jobs.keys()) next = Math.min(next ?? Number.POSITIVE_INFINITY, lossOf(attached, job));
+    for (const { heardAt, jobs } of this.#workers.values()) {
+      if (jobs.size > 0) next = Math.min(next ?? Number.POSITIVE_INFINITY, heardAt + limits.workerLostMs);
     }
     return next;
   }
@@ -155,15 +148,10 @@ export class AttachedWorkers {
   #at(worker: string, now: number): Attached {
     const known = this.#workers.get(worker);
     if (known) return known;
-    const attached: Attached = { heardAt: now, jobs: new Map(), stops: new Set(), stopCalls: [], waiting: 0 };
+    const attached: Attached = { heardAt: now, jobs: new Set(), stops: new Set(), stopCalls: [], waiting: 0 };
     this.#workers.set(worker, attached);
     return attached;
   }
-}
-
-function lossOf({ heardAt, jobs }: Attached, job: string): number {
-  const deniedSince = jobs.get(job) ?? Number.POSITIVE_INFINITY;
-  return Math.min(heardAt + limits.workerLostMs, deniedSince + deniedMs);
 }
 
 function tellToStop(attached: Attached, jobs: readonly string[]): void {

@@ -162,6 +162,7 @@ export class EndpointQueue extends DurableObject<Env> {
 
   requests(offset: number, limit: number) {
     return this.#rated("requests", () => {
+      this.#queue.tick();
       const total = this.#queue.store.totals.jobs;
       const requests = this.#queue.store.page(offset, limit).map((job) => describeJob(job, this.clock()));
       return { requests, total, offset, limit, hasMore: offset + requests.length < total };

@@ -88,15 +88,23 @@ export class Payloads {
 /** Pieces as one body: as bytes where they are few, else as a stream that holds one piece at a time. */
 export function bodyOf(pieces: Iterable<Uint8Array>, size: number): Uint8Array | ReadableStream<Uint8Array> {
   if (size <= rowBytes) return concat(pieces, size);
-  const iterator = pieces[Symbol.iterator]();
-  return new ReadableStream({
-    type: "bytes",
-    pull(controller) {
-      const { value, done } = iterator.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-  });
+  const { readable, writable } = new IdentityTransformStream();
+  void pour(pieces, writable);
+  return readable;
+}
+
+async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
+  const writer = to.getWriter();
+  try {
+    for (const piece of pieces) {
+      await writer.write(piece);
+      // Freed at once: the collector would let a payload's worth of rows pile up first.
+      (piece.buffer as ArrayBuffer).transfer(0);
+    }
+    await writer.close();
+  } catch (error) {
+    await writer.abort(error).catch(() => {});
+  }
 }
 
 export function concat(pieces: Iterable<Uint8Array>, size: number): Uint8Array {

@@ -211,8 +211,8 @@ export class Queue {
       for (const id of jobs) {
         const job = this.store.find(id);
         if (job && isHeldBy(job, worker)) this.lose(job);
-        this.workers.drop(worker, id, false);
       }
+      this.workers.gone(worker);
     }
     for (const key of this.store.payloads.overdueUploads(now)) this.store.payloads.remove(key);
     this.dispatch();

@@ -37,6 +37,7 @@ export const steps: readonly string[] = [
     PRIMARY KEY (key, part)
   ) WITHOUT ROWID;
   CREATE TABLE uploads (key INTEGER PRIMARY KEY, dueAt INTEGER NOT NULL);
+  CREATE INDEX uploads_due ON uploads (dueAt);
 
   CREATE TABLE chunks (
     job INTEGER NOT NULL,

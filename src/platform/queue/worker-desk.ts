@@ -85,7 +85,7 @@ export class WorkerDesk {
   /** What a worker says that it works on. A job that it should have and does not speak of is lost to it. */
   ping(worker: string, jobs: readonly string[]): void {
     const now = this.#now();
-    this.#queue.workers.pinged(worker, jobs, now);
+    this.#queue.workers.disown(worker, jobs, now);
     for (const job of this.#queue.store.heldBy(worker)) {
       const known = jobs.includes(job.id) || (job.takenAt ?? now) + limits.workerLostMs > now;
       if (!known) this.#queue.lose(job);

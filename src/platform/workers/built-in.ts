@@ -6,13 +6,11 @@ import { endpointOf } from "../endpoints.ts";
 import { putMedia } from "../media.ts";
 import type { RunJob } from "../queue/built-in-runs.ts";
 import type { JobRow } from "../queue/job.ts";
-import { concat } from "../queue/payloads.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { WorkerDesk } from "../queue/worker-desk.ts";
 import { runSample, type SampleResult } from "./sample-models/run.ts";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 /** What the object gives, once it is built. */
 interface Around {
@@ -58,8 +56,7 @@ async function attempt({ model, job, worker, signal, delayMs, media, queue, desk
     await scheduler.wait(0);
     if (signal.aborted) return { kind: "stopped" };
     const range = { key: job.input, from: job.inputFrom, to: job.inputTo };
-    const pieces = queue().store.payloads.read(range);
-    const input = JSON.parse(decoder.decode(concat(pieces, job.inputTo - job.inputFrom)));
+    const input = JSON.parse(await new Blob([...queue().store.payloads.read(range)]).text());
     return await runSample(model, input, {
       signal,
       rest: (share) => scheduler.wait(delayMs * share),

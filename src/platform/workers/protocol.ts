@@ -4,25 +4,16 @@ import { type Context, Hono } from "hono";
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import type { Operation } from "../../contract/operation.ts";
-import { describeFaults, Problem } from "../../errors.ts";
-import { parseJson, readWhole } from "../../wire/body.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { accepted, splice, spliceFlowing } from "../answers.ts";
 import type { EndpointEnv } from "../endpoints.ts";
 import { ask, askOnce, hold } from "../held.ts";
 import { heldBy, jobOf } from "../jobs.ts";
+import { readJson } from "../large-body.ts";
 import type { Body, TakenJob } from "../queue/views.ts";
+import { knock } from "./knock.ts";
+import { checked, readResult, resultBytes, resultSchema } from "./result.ts";
 
-/** A worker's result may be as large as a request, with room for its error beside it. */
-const resultBytes = limits.runsyncPayloadBytes + 64 * 1024;
-
-/** A job that is over carries an output, an error, or both; a report of progress says so. */
-const resultSchema = z.looseObject({
-  output: z.unknown().optional(),
-  error: z.unknown().optional(),
-  status: z.string().optional(),
-  stopPod: z.boolean().optional(),
-});
 const chunkSchema = z.looseObject({ output: z.unknown() });
 const workerSchema = z.object({ worker: z.string().regex(/^[\w.-]{1,128}$/) });
 const batchSchema = z.object({ batch_size: z.coerce.number().int().min(1).max(100).default(1) });
@@ -56,20 +47,19 @@ export const workerProtocol = new Hono<EndpointEnv>()
   })
   .post("/job-done/:worker/:job", worker, async (c) => {
     const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
-    const { output, error, status, stopPod } = read(resultSchema, await readWhole(c.req.raw, resultBytes));
-    const bytes = output === undefined ? null : encoder.encode(JSON.stringify(output));
-    if (bytes && bytes.byteLength > limits.runsyncPayloadBytes) throw tooLarge;
-    if (status === "IN_PROGRESS") {
-      return c.json(accepted(await ask(queue, (stub) => stub.report(worker, job, bytes))));
-    }
-    const outcome = { error: errorText(error), output: bytes };
-    const done = await askOnce(queue, (stub) => stub.finish(worker, job, outcome));
-    if (stopPod) await ask(queue, (stub) => stub.restart(worker));
-    return c.json(accepted(done));
+    const { output, error, status, stopPod } = await readResult(c.req.raw, queue);
+    const outcome = { error: errorText(error), output };
+    const told =
+      status === "IN_PROGRESS"
+        ? await askOnce(queue, (stub) => stub.report(worker, job, output))
+        : await askOnce(queue, (stub) => stub.finish(worker, job, outcome));
+    if ("refused" in told && output && "upload" in output) await ask(queue, (stub) => stub.discard(output.upload));
+    if (status !== "IN_PROGRESS" && stopPod) await ask(queue, (stub) => stub.restart(worker));
+    return c.json(accepted(told));
   })
   .post("/job-stream/:worker/:job", worker, async (c) => {
     const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
-    const { output } = read(chunkSchema, await readWhole(c.req.raw, resultBytes));
+    const { output } = checked(chunkSchema, await readJson(c.req.raw, resultBytes));
     return c.json(accepted(await askOnce(queue, (stub) => stub.append(worker, job, output))));
   })
   .get("/ping/:worker", worker, zValidator("query", pingSchema, orRefuse), async (c) => {
@@ -78,15 +68,7 @@ export const workerProtocol = new Hono<EndpointEnv>()
     return c.json(accepted(await ask(c.get("queue"), (queue) => queue.ping(worker, jobs))));
   });
 
-const tooLarge = new Problem("PAYLOAD_TOO_LARGE", `The output is larger than ${limits.runsyncPayloadBytes} bytes.`);
 const json = { "Content-Type": "application/json" };
-
-/** Whatever the content type says: workers call JSON a form. */
-function read<T>(schema: z.ZodType<T>, bytes: Uint8Array): T {
-  const checked = schema.safeParse(parseJson(bytes));
-  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
-  return checked.data;
-}
 
 /** Clients read `error` as a string, whatever the worker put there. */
 function errorText(error: unknown): string | null {
@@ -114,24 +96,24 @@ function giveBack(c: Context<EndpointEnv>, worker: string, jobs: readonly TakenJ
   return ids.length === 0 ? Promise.resolve() : ask(c.get("queue"), (queue) => queue.giveBack(worker, ids));
 }
 
-const waitedMs = 1000;
-/** Time for a connection that is closed on the other side to say so. */
-const proofMs = 20;
+/** A poll that was answered sooner was held for nobody. */
+const waitedMs = 20;
 
-/**
- * A worker that left during a held poll may show it only when something is sent. So all but the end is sent first: who is
- * gone never gets the end, and the jobs go back at once.
- */
+/** Jobs whose worker left during the held poll, or in the middle of the answer, go back at once. */
 function hand(
   c: Context<EndpointEnv>,
   worker: string,
   { jobs, waited }: Taken,
   ...[before, middle, after]: [string, Body, string]
 ): Response {
-  const broken = () => c.executionCtx.waitUntil(giveBack(c, worker, jobs));
+  const { signal } = c.req.raw;
+  const waitUntil = (promise: Promise<unknown>) => c.executionCtx.waitUntil(promise);
+  const broken = () => waitUntil(giveBack(c, worker, jobs));
+  const ready = waited ? (to: WritableStream) => knock(to, signal) : undefined;
   const flows = waited || middle instanceof ReadableStream;
-  const pause = () => scheduler.wait(waited ? proofMs : 0);
-  const body = flows ? spliceFlowing(before, middle, after, { pause, broken }) : splice(before, middle, after);
+  const body = flows
+    ? spliceFlowing(before, middle, after, { waitUntil, broken, ...(ready && { ready }) })
+    : splice(before, middle, after);
   return new Response(body, { headers: json });
 }
 

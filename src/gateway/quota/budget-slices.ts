@@ -1,0 +1,126 @@
+// How a meter comes by its slice of the app's budget: one question at a time, for all that wait; what is left goes back.
+import type { Remote } from "../../wire/remote.ts";
+import type { Budget, LeaseAnswer } from "./budget.ts";
+import type { Meter } from "./meter.ts";
+import type { AdmitAnswer } from "./metering.ts";
+import { dayOf } from "./periods.ts";
+
+const retryReportMs = 10_000;
+/** Each question admits one that waits at least. */
+const maxRounds = 1000;
+/** What was refused is refused so long without asking again. */
+const refusedMs = 2000;
+
+interface Refusal {
+  readonly needed: number;
+  readonly day: number;
+  readonly until: number;
+  readonly answer: Extract<LeaseAnswer, { granted: false }>;
+}
+
+export class BudgetSlices {
+  readonly #name: string;
+  readonly #meter: Meter;
+  readonly #budget: Pick<Remote<Budget>, "lease" | "report">;
+  #underWay: Promise<LeaseAnswer | undefined> | undefined;
+  #waiting = 0;
+  #refused: Refusal | undefined;
+
+  constructor(name: string, meter: Meter, budget: Pick<Remote<Budget>, "lease" | "report">) {
+    this.#name = name;
+    this.#meter = meter;
+    this.#budget = budget;
+  }
+
+  /** Asks for slices until the admission has an answer of its own; undefined means that it needs one more. */
+  async admit(needed: number, clock: () => number, again: () => AdmitAnswer | undefined): Promise<AdmitAnswer> {
+    this.#waiting += needed;
+    try {
+      for (let round = 0; round < maxRounds; round++) {
+        const refused = this.#remembered(needed, clock());
+        if (refused) return describeRefusal(refused);
+        const own = this.#underWay === undefined;
+        this.#underWay ??= this.#lease(needed, clock).finally(() => {
+          this.#underWay = undefined;
+        });
+        const lease = await this.#underWay;
+        if (!lease) return unreachable;
+        const answer = again();
+        if (answer) return answer;
+        if (own && !lease.granted) return describeRefusal(lease);
+      }
+      return unreachable;
+    } finally {
+      this.#waiting -= needed;
+    }
+  }
+
+  /** Undefined where the budget cannot be asked: then nothing is admitted. */
+  async #lease(neededMicroUsd: number, clock: () => number): Promise<LeaseAnswer | undefined> {
+    const day = dayOf(clock());
+    const consumedMicroUsd = this.#meter.spending.consumed(day);
+    const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd: this.#waiting };
+    /** The budget forgets the old slice when it is asked, so nobody may be admitted on it meanwhile. */
+    this.#meter.transaction(() => this.#meter.leases.postpone(day, clock() + retryReportMs));
+    try {
+      const answer = await this.#budget.lease(request);
+      if (answer.granted) this.#hold(day, answer.allowanceMicroUsd, clock() + answer.leaseMs);
+      else this.#refused = { needed: neededMicroUsd, day, until: clock() + refusedMs, answer };
+      return answer;
+    } catch {
+      console.error(JSON.stringify({ binding: "BUDGET", problem: "cannot be reached" }));
+      return undefined;
+    }
+  }
+
+  #hold(day: number, allowance: number | null, until: number): void {
+    this.#meter.transaction(() => this.#meter.leases.grant(day, allowance, until));
+  }
+
+  #remembered(needed: number, now: number): Refusal["answer"] | undefined {
+    const refused = this.#refused;
+    const holds = refused && needed >= refused.needed && refused.day === dayOf(now) && now < refused.until;
+    return holds ? refused.answer : undefined;
+  }
+
+  /** What was leased and not used goes back, and what changed since is said. */
+  async report(clock: () => number): Promise<void> {
+    /** A report behind a lease would give back what was just leased. */
+    await this.#underWay;
+    const days = this.#owed(clock());
+    if (days.length === 0) return;
+    /** Nobody is admitted on a slice that is on its way back. */
+    this.#meter.transaction(() => {
+      for (const { day } of days) this.#meter.leases.postpone(day, clock() + retryReportMs);
+    });
+    try {
+      await this.#budget.report(this.#name, days);
+    } catch {
+      return;
+    }
+    this.#meter.transaction(() => {
+      for (const { day, consumedMicroUsd } of days) {
+        const leasedAgain = this.#meter.leases.covers(day, 0, 0, clock());
+        const unchanged = this.#meter.spending.consumed(day) === consumedMicroUsd;
+        if (unchanged && !leasedAgain) this.#meter.leases.reported(day);
+      }
+    });
+  }
+
+  #owed(now: number): { day: number; consumedMicroUsd: number }[] {
+    const { leases, spending } = this.#meter;
+    return leases.due(now).map((day) => ({ day, consumedMicroUsd: spending.consumed(day) }));
+  }
+}
+
+const unreachable: AdmitAnswer = {
+  admitted: false,
+  code: "UNAVAILABLE",
+  detail: "The app's budget cannot be asked.",
+  retryAfterSeconds: 1,
+};
+
+function describeRefusal({ period, retryAfterSeconds }: Refusal["answer"]): AdmitAnswer {
+  const detail = `app-usd-${period}: what the app may spend this ${period} is spent or promised`;
+  return { admitted: false, code: "QUOTA_EXCEEDED", detail, retryAfterSeconds };
+}

@@ -1,0 +1,204 @@
+// The jobs of a meter in SQL, and how many of them are open, kept so that nothing counts rows.
+import { isFinal, type JobState } from "../../contract/states.ts";
+import type { Kind } from "../../models/model.ts";
+import { dueAt, expiresAt } from "./job-timing.ts";
+import type { MeteredJob } from "./metering.ts";
+import type { Covers } from "./spending.ts";
+
+export interface NewJob {
+  admission: string;
+  owner: string;
+  account: string;
+  model: string;
+  kind: Kind | "";
+  operation: string;
+  reserved: number;
+  admittedAt: number;
+  ttlMs: number;
+  retentionMs: number;
+  webhook: string | null;
+  idempotencyKey: string | null;
+}
+
+export interface JobRow extends NewJob, Record<string, SqlStorageValue> {
+  ref: string | null;
+  /** What the upstream last said of an open job. */
+  seen: JobState | null;
+  /** How it ended. */
+  status: JobState | null;
+  charged: number;
+  assumed: number;
+  expiresAt: number;
+  dueAt: number;
+  endedAt: number | null;
+}
+
+/** Ended jobs that are kept: those whose cost is known, and those that a later truth may still correct. */
+const keptEnded = { known: 1000, assumed: 3000 } as const;
+/** Rows are removed so many at once, since one at a time would cost more. */
+const pruneBatch = 50;
+
+export class MeteredJobs {
+  readonly #sql: SqlStorage;
+  /** account → model. */
+  readonly #open = new Map<string, Map<string, { kind: Kind | ""; count: number }>>();
+  readonly #ended = { known: 0, assumed: 0 };
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    const open = "SELECT account, model, kind, COUNT(*) AS count FROM jobs WHERE endedAt IS NULL GROUP BY 1, 2, 3";
+    for (const row of sql.exec<JobRow & { count: number }>(open)) this.#countOpen(row, row.count);
+    const ended = "SELECT assumed, COUNT(*) AS count FROM jobs WHERE endedAt IS NOT NULL GROUP BY 1";
+    for (const row of sql.exec<JobRow & { count: number }>(ended)) this.#countEnded(row.assumed, row.count);
+  }
+
+  openCount(account: string, covers: Covers): number {
+    let count = 0;
+    for (const [model, open] of this.#open.get(account) ?? []) {
+      if (covers(model, open.kind || undefined)) count += open.count;
+    }
+    return count;
+  }
+
+  add(job: NewJob): void {
+    const expires = expiresAt({ ...job, ref: null });
+    this.#sql.exec(
+      `INSERT INTO jobs (admission, owner, account, model, kind, operation, reserved, admittedAt, ttlMs, retentionMs,
+         expiresAt, dueAt, webhook, idempotencyKey) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[job.admission, job.owner, job.account, job.model, job.kind, job.operation, job.reserved, job.admittedAt],
+      ...[job.ttlMs, job.retentionMs, expires, expires, job.webhook, job.idempotencyKey],
+    );
+    this.#countOpen(job, 1);
+  }
+
+  find(admission: string): JobRow | undefined {
+    return this.#sql.exec<JobRow>("SELECT * FROM jobs WHERE admission = ?", admission).toArray()[0];
+  }
+
+  /** Of one upstream job's admissions the one that an ending is for: the newest open one, else one that was assumed. */
+  findByRef(owner: string, ref: string): JobRow | undefined {
+    return this.#sql
+      .exec<JobRow>(
+        `SELECT * FROM jobs WHERE ref = ? AND owner = ? AND (endedAt IS NULL OR assumed = 1)
+         ORDER BY endedAt IS NOT NULL, admission DESC LIMIT 1`,
+        ...[ref, owner],
+      )
+      .toArray()[0];
+  }
+
+  bind(job: JobRow, ref: string, now: number): void {
+    const bound = { ...job, ref };
+    this.#sql.exec(
+      "UPDATE jobs SET ref = ?, expiresAt = ?, dueAt = ? WHERE admission = ?",
+      ...[ref, expiresAt(bound), dueAt(bound, now), job.admission],
+    );
+  }
+
+  /** Asked about: the next question comes in its time, whatever the answer. */
+  postpone(job: JobRow, now: number): void {
+    const next = Math.max(now + 1, dueAt(job, now));
+    this.#sql.exec("UPDATE jobs SET dueAt = ? WHERE admission = ?", next, job.admission);
+  }
+
+  see(job: JobRow, status: JobState): void {
+    if (job.seen !== status) this.#sql.exec("UPDATE jobs SET seen = ? WHERE admission = ?", status, job.admission);
+  }
+
+  end(job: JobRow, end: { status: JobState; charged: number; assumed: boolean; endedAt: number }): void {
+    const assumed = end.assumed ? 1 : 0;
+    this.#sql.exec(
+      "UPDATE jobs SET status = ?, charged = ?, assumed = ?, endedAt = ? WHERE admission = ?",
+      ...[end.status, end.charged, assumed, end.endedAt, job.admission],
+    );
+    if (job.endedAt === null) this.#countOpen(job, -1);
+    else this.#countEnded(job.assumed, -1);
+    this.#countEnded(assumed, 1);
+    this.#prune(assumed);
+  }
+
+  /** A client's webhook that came late: a job that has ended meanwhile is not told of. */
+  owe(admission: string, webhook: string): void {
+    this.#sql.exec("UPDATE jobs SET webhook = ? WHERE admission = ? AND endedAt IS NULL", webhook, admission);
+  }
+
+  /** The notice is written: no other will be. */
+  noticed(admission: string): void {
+    this.#sql.exec("UPDATE jobs SET webhook = NULL WHERE admission = ?", admission);
+  }
+
+  remove(job: JobRow): void {
+    this.#sql.exec("DELETE FROM jobs WHERE admission = ?", job.admission);
+    if (job.endedAt === null) this.#countOpen(job, -1);
+    else this.#countEnded(job.assumed, -1);
+  }
+
+  due(now: number, count: number): JobRow[] {
+    const query = "SELECT * FROM jobs WHERE endedAt IS NULL AND dueAt <= ? ORDER BY dueAt LIMIT ?";
+    return this.#sql.exec<JobRow>(query, now, count).toArray();
+  }
+
+  nextDue(): number | undefined {
+    const query = "SELECT MIN(dueAt) AS at FROM jobs WHERE endedAt IS NULL";
+    return this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
+  }
+
+  /** Oldest first. */
+  open(owner: string, model: string, count: number): MeteredJob[] {
+    const query =
+      "SELECT * FROM jobs WHERE endedAt IS NULL AND owner = ? AND model = ? ORDER BY admittedAt, admission LIMIT ?";
+    return this.#sql.exec<JobRow>(query, owner, model, count).toArray().map(describeJob);
+  }
+
+  /** Newest first. */
+  page(owner: string, model: string | undefined, offset: number, count: number): { jobs: MeteredJob[]; total: number } {
+    const where = "FROM jobs WHERE owner = ?1 AND (?2 IS NULL OR model = ?2)";
+    const { total } = this.#sql
+      .exec<{ total: number }>(`SELECT COUNT(*) AS total ${where}`, owner, model ?? null)
+      .one();
+    const query = `SELECT * ${where} ORDER BY admission DESC LIMIT ?3 OFFSET ?4`;
+    const rows = this.#sql.exec<JobRow>(query, owner, model ?? null, count, offset).toArray();
+    return { jobs: rows.map(describeJob), total };
+  }
+
+  #prune(assumed: number): void {
+    const kind = assumed ? "assumed" : "known";
+    if (this.#ended[kind] < keptEnded[kind] + pruneBatch) return;
+    this.#sql.exec(
+      `DELETE FROM jobs WHERE admission IN (
+         SELECT admission FROM jobs WHERE endedAt IS NOT NULL AND assumed = ? ORDER BY endedAt LIMIT ?)`,
+      ...[assumed, pruneBatch],
+    );
+    this.#ended[kind] -= pruneBatch;
+  }
+
+  #countOpen({ account, model, kind }: Pick<NewJob, "account" | "model" | "kind">, by: number): void {
+    const models = this.#open.get(account) ?? new Map<string, { kind: Kind | ""; count: number }>();
+    const count = (models.get(model)?.count ?? 0) + by;
+    if (count > 0) models.set(model, { kind, count });
+    else models.delete(model);
+    if (models.size > 0) this.#open.set(account, models);
+    else this.#open.delete(account);
+  }
+
+  #countEnded(assumed: number, by: number): void {
+    this.#ended[assumed ? "assumed" : "known"] += by;
+  }
+}
+
+export function describeJob(job: JobRow): MeteredJob {
+  return {
+    admission: job.admission,
+    owner: job.owner,
+    ref: job.ref,
+    model: job.model,
+    status: job.status ?? openStatus(job.seen),
+    reservedMicroUsd: job.reserved,
+    costMicroUsd: job.endedAt === null ? null : job.charged,
+    admittedAt: job.admittedAt,
+    endedAt: job.endedAt,
+  };
+}
+
+function openStatus(seen: JobState | null): JobState {
+  return seen === null || isFinal(seen) ? "IN_QUEUE" : seen;
+}

@@ -1,0 +1,40 @@
+// The time that quotas count by: windows that slide, and the calendar in UTC.
+
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
+/** A sliding month has the length of a long one's first 30 days: the calendar's would jump. */
+export const windowMs = {
+  second: secondMs,
+  minute: minuteMs,
+  hour: hourMs,
+  day: dayMs,
+  month: 30 * dayMs,
+} as const;
+export type Window = keyof typeof windowMs;
+
+export type Period = "day" | "month";
+
+/** Days since the epoch: money is kept by the day. */
+export function dayOf(atMs: number): number {
+  return Math.floor(atMs / dayMs);
+}
+
+/** First and last day of the period that the moment lies in. */
+export function daysOf(period: Period, atMs: number): { first: number; last: number } {
+  return { first: dayOf(startOf(period, atMs)), last: dayOf(endOf(period, atMs)) - 1 };
+}
+
+export function startOf(period: Period, atMs: number): number {
+  const date = new Date(atMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), period === "day" ? date.getUTCDate() : 1);
+}
+
+/** The first moment after the period. */
+export function endOf(period: Period, atMs: number): number {
+  const date = new Date(atMs);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  return period === "day" ? Date.UTC(year, month, date.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
+}

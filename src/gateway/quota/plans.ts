@@ -1,0 +1,40 @@
+// The plans that there are without the operator, as data; the operator's plans of the same name go before them.
+import type { Rule } from "../rules.ts";
+
+/** `models` of a rule names models and kinds: `image`, `image-edit`, `video`, `speech`, `text`. */
+export const builtInPlans: Readonly<Record<string, readonly Rule[]>> = {
+  anonymous: [
+    { unit: "requests", limit: 5, per: "minute" },
+    { unit: "requests", limit: 30, per: "day" },
+    { unit: "jobs", limit: 1 },
+    { unit: "usd", limit: 0.25, per: "day" },
+    { unit: "usd", limit: 0, per: "day", models: ["video"] },
+  ],
+  free: [
+    { unit: "requests", limit: 20, per: "minute" },
+    { unit: "requests", limit: 500, per: "day" },
+    { unit: "jobs", limit: 3 },
+    { unit: "usd", limit: 1, per: "day" },
+    { unit: "usd", limit: 10, per: "month" },
+  ],
+  pro: [
+    { unit: "requests", limit: 300, per: "minute" },
+    { unit: "jobs", limit: 20 },
+    { unit: "usd", limit: 25, per: "day" },
+    { unit: "usd", limit: 250, per: "month" },
+  ],
+  unlimited: [],
+};
+
+/** The narrowest: what a plan means that nobody knows. */
+const narrowest = "anonymous";
+
+export type PlansByName = Readonly<Record<string, readonly Rule[]>>;
+
+export function rulesOf(plan: string, operators: PlansByName): readonly Rule[] {
+  return find(operators, plan) ?? find(builtInPlans, plan) ?? builtInPlans[narrowest] ?? [];
+}
+
+function find(plans: PlansByName, name: string): readonly Rule[] | undefined {
+  return Object.hasOwn(plans, name) ? plans[name] : undefined;
+}

@@ -1,0 +1,69 @@
+// What of every rule is used, as users and operators read it.
+import * as z from "zod";
+import { microUsdAsUsd } from "./amounts.ts";
+import type { Standing } from "./decide.ts";
+import type { Claims, Meter } from "./meter.ts";
+
+export interface LimitUsage {
+  readonly name: string;
+  readonly unit: Standing["unit"];
+  readonly limit: number;
+  readonly used: number;
+  readonly reserved: number;
+  readonly resetsAt: number | null;
+}
+
+export interface MeterUsage {
+  /** What the operator set, which goes before the claimed plan. */
+  readonly plan: string | undefined;
+  readonly limits: readonly LimitUsage[];
+  readonly totals: { readonly known: number; readonly assumed: number; readonly reserved: number };
+}
+
+export function describeUsage(meter: Meter, claims: Claims, now: number): MeterUsage {
+  const { known, assumed, reserved } = meter.spending.totals();
+  return {
+    plan: meter.settings.current.plan,
+    limits: meter.standings(claims, now).map(describeLimit),
+    totals: { known, assumed, reserved },
+  };
+}
+
+function describeLimit({ name, unit, limit, used, reserved, freesTo }: Standing): LimitUsage {
+  const at = used > 0 || unit === "usd" ? freesTo(0) : undefined;
+  return { name, unit, limit, used, reserved, resetsAt: at !== undefined && Number.isFinite(at) ? at : null };
+}
+
+export const limitSchema = z
+  .object({
+    name: z.string(),
+    unit: z.enum(["requests", "jobs", "usd"]),
+    limit: z.number(),
+    used: z.number().describe("Reservations included."),
+    reserved: z.number().describe("Held for open jobs; becomes what they cost."),
+    remaining: z.number(),
+    resetsAt: z.iso.datetime().nullable().describe("When nothing of it is used any longer; null where nobody knows."),
+  })
+  .meta({ id: "Limit" });
+
+export const spentSchema = z
+  .object({ usd: z.number(), assumedUsd: z.number(), reservedUsd: z.number() })
+  .meta({ id: "Spent", description: "Since the first job; what no answer told is assumed." });
+
+/** Money in USD, dates as ISO 8601. */
+export function renderLimit({ name, unit, limit, used, reserved, resetsAt }: LimitUsage): z.output<typeof limitSchema> {
+  const shown = (amount: number) => (unit === "usd" ? microUsdAsUsd(amount) : amount);
+  return {
+    ...{ name, unit, limit: shown(limit), used: shown(used), reserved: shown(reserved) },
+    remaining: shown(Math.max(0, limit - used)),
+    resetsAt: resetsAt === null ? null : new Date(resetsAt).toISOString(),
+  };
+}
+
+export function renderSpent({ known, assumed, reserved }: MeterUsage["totals"]): z.output<typeof spentSchema> {
+  return {
+    usd: microUsdAsUsd(known + assumed),
+    assumedUsd: microUsdAsUsd(assumed),
+    reservedUsd: microUsdAsUsd(reserved),
+  };
+}

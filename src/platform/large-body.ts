@@ -1,0 +1,146 @@
+// A body at the platform's door: a small one is read whole, a larger one goes on into the queue's storage as it flows.
+import { Problem } from "../errors.ts";
+import { type BodyFault, type ByteSource, parseJson, readHead, readWhole, statedLength } from "../wire/body.ts";
+import type { JsonFault } from "../wire/json-scanner.ts";
+import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "../wire/member-scan.ts";
+import type { Remote } from "../wire/remote.ts";
+import { accepted } from "./answers.ts";
+import type { EndpointQueue } from "./queue/endpoint-queue.ts";
+import type { Refusal } from "./queue/views.ts";
+
+/** What goes to the queue in one call. */
+const wholeBytes = 1024 * 1024;
+
+export interface LargeBody {
+  readonly source: ReadableStream<Uint8Array> | ByteSource;
+  readonly length: number | undefined;
+}
+
+/** The whole body where it is small. Refused at once by its stated length, a larger one as it flows. */
+export async function openBody(request: Request, limitBytes: number): Promise<Uint8Array | LargeBody> {
+  const length = statedLength(request.headers);
+  if (length !== undefined && length > limitBytes) throw faulty("too-large", limitBytes);
+  if (length !== undefined && length > wholeBytes && request.body) return { source: request.body, length };
+  const head = await readHead(request.body, wholeBytes, length);
+  if ("fault" in head) throw faulty(head.fault, limitBytes);
+  return head.ended ? head.bytes : { source: head, length };
+}
+
+/** For bodies that must be looked at whole, whatever their size. */
+export async function readJson(request: Request, limitBytes: number): Promise<unknown> {
+  const read = await readWhole(request.body, limitBytes, statedLength(request.headers));
+  if ("fault" in read) throw faulty(read.fault, limitBytes);
+  return parseBody(read.bytes);
+}
+
+export function parseBody(bytes: Uint8Array): unknown {
+  const result = parseJson(bytes);
+  if ("fault" in result) throw faulty(result.fault, bytes.byteLength);
+  return result.value;
+}
+
+export interface Stored {
+  readonly upload: number;
+  readonly size: number;
+}
+type Operation = Parameters<Remote<EndpointQueue>["upload"]>[0];
+type Scan = Pick<MemberScan, "members" | "read" | "carry" | "accept">;
+
+/** Stores what the scan carries on; undefined where that is nothing. The caller names the upload to the queue, or discards it. */
+export async function storeBody(
+  { source, length }: LargeBody,
+  limitBytes: number,
+  scan: Scan,
+  uploads: Uploads,
+): Promise<Stored | undefined> {
+  let fault: MemberFault | undefined;
+  try {
+    fault = await scanMembers({ source, length, limitBytes, ...scan, carrier: uploads });
+  } catch (refusal) {
+    await uploads.abort();
+    throw refusal;
+  }
+  if (fault === undefined) return uploads.end();
+  await uploads.abort();
+  throw uploads.refusal ?? faulty(fault, limitBytes);
+}
+
+interface Upload {
+  readonly writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly stored: Promise<Stored | Refusal>;
+}
+
+/** One upload into a queue; when it begins anew, what was stored before is dropped. */
+export class Uploads implements Carrier {
+  refusal: Problem | undefined;
+  readonly #queue: () => Remote<EndpointQueue>;
+  readonly #operation: Operation;
+  #upload: Upload | undefined;
+
+  constructor(queue: () => Remote<EndpointQueue>, operation: Operation) {
+    this.#queue = queue;
+    this.#operation = operation;
+  }
+
+  async begin(): Promise<void> {
+    await this.abort();
+    const { readable, writable } = new IdentityTransformStream();
+    const stored = this.#queue().upload(this.#operation, readable);
+    this.#upload = { writer: writable.getWriter(), stored };
+    stored.catch(() => {});
+    this.#upload.writer.closed.catch(() => {});
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.#upload?.writer.write(bytes);
+  }
+
+  async end(): Promise<Stored | undefined> {
+    if (!this.#upload) return undefined;
+    await this.#upload.writer.close();
+    return accepted(await this.#upload.stored);
+  }
+
+  /** An upload that does not come to its end is removed by the queue itself. */
+  async abort(): Promise<void> {
+    if (!this.#upload) return;
+    const { writer, stored } = this.#upload;
+    this.#upload = undefined;
+    await writer.abort(new Error("not carried on")).catch(() => {});
+    const result = await stored.catch(() => undefined);
+    if (!result) return;
+    if ("refused" in result) this.refusal = refusalOf(result);
+    else await this.#queue().discard(result.upload);
+  }
+
+  /** For an upload that nobody will name. */
+  async discard({ upload }: Stored): Promise<void> {
+    await this.#queue().discard(upload);
+  }
+}
+
+function refusalOf(refusal: Refusal): Problem | undefined {
+  try {
+    accepted(refusal);
+    return undefined;
+  } catch (problem) {
+    return problem instanceof Problem ? problem : undefined;
+  }
+}
+
+function faulty(fault: BodyFault | JsonFault | MemberFault, limitBytes: number): Problem {
+  switch (fault) {
+    case "too-large":
+      return new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${limitBytes} bytes.`);
+    case "not-json":
+      return new Problem("INVALID_JSON", "body: is not valid JSON");
+    case "too-deep":
+      return new Problem("INVALID_JSON", "body: is nested too deep");
+    case "source-gone":
+      return new Problem("INVALID_REQUEST", "body: broke off");
+    case "member-too-large":
+      return new Problem("INVALID_REQUEST", "body: a member beside the payload is too large");
+    case "sink-gone":
+      return new Problem("UNAVAILABLE", "the queue cannot be reached", { "Retry-After": "1" });
+  }
+}

@@ -1,0 +1,138 @@
+// Streams a large answer to the client: its id and media URLs are replaced on the way, what it says of the job is read.
+import type { ByteSource } from "./body.ts";
+import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
+import { type JsonListener, JsonScanner, type Kind, SKIM, WATCH } from "./json-scanner.ts";
+import { Names, parsed, unquote } from "./names.ts";
+
+/** A longer id or URL is none (`data:` URLs are longer): it passes as it is. */
+const REPLACED_BYTES = 8 * 1024;
+const FACT_BYTES = 256;
+
+const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output"]);
+const encoder = new TextEncoder();
+
+/** What the answer said of its job so far; a value of another type is as good as none. Of members with one name, the last. */
+export interface AnswerFacts {
+  id?: string;
+  status?: string;
+  delayTime?: number;
+  executionTime?: number;
+  /** `output.cost`, or `output[0].cost`. */
+  cost?: number;
+}
+
+export interface AnswerScan {
+  readonly source: ReadableStream<Uint8Array> | ByteSource;
+  readonly limitBytes: number;
+  /** The members of `output` that may hold a media URL. */
+  readonly mediaKeys: Iterable<string>;
+  readonly bufferBytes?: number | undefined;
+  /**
+   * The new value of a string, undefined to leave it: `place` is `id` or `output.<media key>`. Members come in the answer's own
+   * order, so `seen` may not have the status or the cost yet; do what depends on them after `done`. A rejection cuts the answer off.
+   */
+  replace(place: string, value: string, seen: Readonly<AnswerFacts>): string | undefined | Promise<string | undefined>;
+}
+
+export type AnswerOutcome = { readonly facts: AnswerFacts; readonly fault?: RelayFault };
+
+/**
+ * `stream` is the client's body; a faulty answer's stream errors before its last byte. `done` resolves, never rejects. With the
+ * fault `sink-gone` the client left: the facts are those seen until then.
+ */
+export function scanAnswer(scan: AnswerScan): {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly done: Promise<AnswerOutcome>;
+} {
+  const { readable, writable } = new IdentityTransformStream();
+  const answer = new JobAnswer(scan);
+  const relayed = relayJson({
+    source: scan.source,
+    output: writable,
+    scanner: new JsonScanner(answer),
+    edits: answer.edits,
+    limitBytes: scan.limitBytes,
+    bufferBytes: scan.bufferBytes,
+    stopped: () => false,
+    accept: () => true,
+  });
+  return {
+    stream: readable,
+    done: relayed.then((fault) => ({ facts: answer.facts, ...(fault === undefined ? {} : { fault }) })),
+  };
+}
+
+/** The listener: depth 0 is the answer, 1 its members, 2 those of `output`, 3 those of `output[0]`. */
+class JobAnswer implements JsonListener {
+  readonly facts: AnswerFacts = {};
+  readonly edits: Edit[] = [];
+  readonly #scan: AnswerScan;
+  readonly #mediaKeys: Names;
+  #outer: string | undefined;
+  #inner: string | undefined;
+  /** Which element of an array `output` comes next; -1 where `output` is an object. */
+  #element = -1;
+
+  constructor(scan: AnswerScan) {
+    this.#scan = scan;
+    this.#mediaKeys = new Names([...scan.mediaKeys, "cost"]);
+  }
+
+  key(depth: number, bytes: Uint8Array, start: number, end: number): void {
+    if (depth === 1) this.#outer = FACTS.find(bytes, start, end);
+    else this.#inner = this.#mediaKeys.find(bytes, start, end);
+  }
+
+  value(depth: number, kind: Kind): number {
+    if (depth === 0) return kind === "object" ? WATCH : SKIM;
+    if (depth === 1) {
+      if (this.#outer === undefined) return SKIM;
+      if (this.#outer !== "output") return kind === "string" ? REPLACED_BYTES : FACT_BYTES;
+      delete this.facts.cost;
+      this.#element = kind === "array" ? 0 : -1;
+      return kind === "object" || kind === "array" ? WATCH : SKIM;
+    }
+    if (depth === 2 && this.#element >= 0) return this.#element++ === 0 && kind === "object" ? WATCH : SKIM;
+    if (this.#inner === undefined) return SKIM;
+    return kind === "string" ? REPLACED_BYTES : FACT_BYTES;
+  }
+
+  end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number): void {
+    if (depth === 1 && this.#outer !== undefined && this.#outer !== "output") this.#told(kind, bytes, start, end);
+    else if (depth === 2 && this.#element < 0) this.#produced(kind, bytes, start, end);
+    else if (depth === 3 && this.#inner === "cost") this.#costs(kind, bytes, start, end);
+  }
+
+  #told(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
+    const { facts } = this;
+    const name = this.#outer as Exclude<keyof AnswerFacts, "cost">;
+    delete facts[name];
+    if (start < 0) return;
+    if (name === "id" || name === "status") {
+      if (kind === "string") facts[name] = unquote(bytes, start + 1, end - 1);
+    } else if (kind === "number") facts[name] = Number(parsed(bytes, start, end));
+    if (name === "id" && facts.id !== undefined) this.#ask("id", facts.id, start, end);
+  }
+
+  #produced(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
+    if (this.#inner === "cost") this.#costs(kind, bytes, start, end);
+    else if (this.#inner !== undefined && kind === "string" && start >= 0)
+      this.#ask(`output.${this.#inner}`, unquote(bytes, start + 1, end - 1), start, end);
+  }
+
+  #costs(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
+    delete this.facts.cost;
+    if (kind === "number" && start >= 0) this.facts.cost = Number(parsed(bytes, start, end));
+  }
+
+  #ask(place: string, value: string, from: number, to: number): void {
+    const answer = this.#scan.replace(place, value, { ...this.facts });
+    if (answer === undefined) return;
+    const bytes = Promise.resolve(answer).then((text) =>
+      text === undefined ? undefined : encoder.encode(JSON.stringify(text)),
+    );
+    // It is awaited when its place is written, which a fault may prevent.
+    bytes.catch(() => {});
+    this.edits.push({ from, to, bytes });
+  }
+}

@@ -1,0 +1,145 @@
+// Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits that were asked for.
+import { type ByteSource, utf8 } from "./body.ts";
+import type { JsonFault, JsonScanner } from "./json-scanner.ts";
+
+/** Larger buffers gain little more speed, and every upload in flight holds one. */
+export const BUFFER_BYTES = 512 * 1024;
+
+/** The decoder makes a string that nobody reads: short ones die young. */
+const DECODE_BYTES = 32 * 1024;
+
+/** Bytes to put in the place of those from `from` to `to`, which are indices into the scan under way; undefined leaves them. */
+export interface Edit {
+  from: number;
+  to: number;
+  readonly bytes: Uint8Array | Promise<Uint8Array | undefined>;
+}
+
+export interface Relay {
+  readonly source: ReadableStream<Uint8Array> | ByteSource;
+  readonly output: WritableStream<Uint8Array>;
+  readonly scanner: JsonScanner;
+  /** In the order of their places; the relay takes out what it made. */
+  readonly edits: Edit[];
+  /** Where it is known, a body too large is refused before it is read. */
+  readonly length?: number | undefined;
+  readonly limitBytes: number;
+  readonly bufferBytes?: number | undefined;
+  /** Asked after each scan: is what was read already enough to refuse? */
+  stopped(): boolean;
+  /** Asked when the text is whole; the last byte waits for it. */
+  accept(): boolean | Promise<boolean>;
+}
+
+/** `source-gone`: the body broke off. `sink-gone`: nobody reads the output any more. `stopped`: refused by the one who listens. */
+export type RelayFault = JsonFault | "too-large" | "source-gone" | "sink-gone" | "stopped";
+
+class Broken extends Error {
+  readonly fault: RelayFault;
+  constructor(fault: RelayFault) {
+    super(fault);
+    this.fault = fault;
+  }
+}
+
+const broken = (fault: RelayFault) => (): never => {
+  throw new Broken(fault);
+};
+
+/** Resolves, never rejects, when the output was closed, or aborted because of the fault: a fault's output is never complete. */
+export async function relayJson(relay: Relay): Promise<RelayFault | undefined> {
+  const writer = relay.output.getWriter();
+  writer.closed.catch(() => {});
+  const { head, reader } =
+    "head" in relay.source ? relay.source : { head: undefined, reader: relay.source.getReader({ mode: "byob" }) };
+  reader.closed.catch(() => {});
+  try {
+    if (relay.length !== undefined && relay.length > relay.limitBytes) throw new Broken("too-large");
+    await pump(relay, head, reader, writer);
+    return undefined;
+  } catch (error) {
+    const fault = error instanceof Broken ? error.fault : "stopped";
+    await Promise.allSettled([writer.abort(new Error(fault)), reader.cancel(fault)]);
+    return fault;
+  }
+}
+
+async function pump(
+  relay: Relay,
+  head: Uint8Array | undefined,
+  reader: ReadableStreamBYOBReader,
+  writer: WritableStreamDefaultWriter<Uint8Array>,
+): Promise<void> {
+  const { scanner, edits } = relay;
+  const decoder = utf8();
+  let bytes = new Uint8Array(Math.max(relay.bufferBytes ?? BUFFER_BYTES, 2 * (head?.length ?? 0)));
+  /** Bytes in the buffer that are not written yet, and how many of them the scanner has read. */
+  let filled = 0;
+  let scanned = 0;
+  let total = 0;
+
+  const write = async (chunk: Uint8Array): Promise<void> => {
+    if (chunk.length > 0) await writer.write(chunk).catch(broken("sink-gone"));
+  };
+  const flush = async (hold: number): Promise<void> => {
+    let at = 0;
+    for (let edit = edits[0]; edit !== undefined && edit.to <= hold; edit = edits[0]) {
+      await write(bytes.subarray(at, edit.from));
+      await write((await edit.bytes) ?? bytes.subarray(edit.from, edit.to));
+      at = edit.to;
+      edits.shift();
+    }
+    await write(bytes.subarray(at, hold));
+  };
+
+  for (;;) {
+    let fresh = 0;
+    if (total === 0 && head !== undefined && head.length > 0) {
+      bytes.set(head);
+      fresh = head.length;
+    } else {
+      const room = bytes.subarray(filled);
+      const { value, done } = await reader.readAtLeast(room.length, room).catch(broken("source-gone"));
+      if (value !== undefined) bytes = new Uint8Array(value.buffer);
+      if (done || value === undefined) break;
+      fresh = value.byteLength;
+    }
+    total += fresh;
+    if (total > relay.limitBytes) throw new Broken("too-large");
+    decode(decoder, bytes, filled, filled + fresh);
+    filled += fresh;
+
+    const next = scanner.scan(bytes, scanned, filled);
+    if (next < 0) throw new Broken(scanner.fault ?? "not-json");
+    if (relay.stopped()) throw new Broken("stopped");
+
+    // The last byte of what came is held back, since it may be the body's last.
+    const open = edits.find((edit) => edit.to >= filled);
+    const hold = Math.min(scanner.held(next), filled - 1, open?.from ?? filled);
+    await flush(hold);
+    bytes.copyWithin(0, hold, filled);
+    scanner.shift(hold);
+    for (const edit of edits) {
+      edit.from -= hold;
+      edit.to -= hold;
+    }
+    filled -= hold;
+    scanned = next - hold;
+  }
+
+  if (scanned !== filled || !scanner.finish(bytes, filled)) throw new Broken(scanner.fault ?? "not-json");
+  if (relay.stopped() || !(await relay.accept())) throw new Broken("stopped");
+  await flush(filled);
+  await writer.close().catch(broken("sink-gone"));
+}
+
+/** Not UTF-8, not JSON. */
+function decode(decoder: TextDecoder, bytes: Uint8Array, from: number, to: number): void {
+  try {
+    for (let at = from; at < to; at += DECODE_BYTES) {
+      decoder.decode(bytes.subarray(at, Math.min(at + DECODE_BYTES, to)), { stream: true });
+    }
+  } catch {
+    throw new Broken("not-json");
+  }
+}

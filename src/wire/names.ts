@@ -1,0 +1,46 @@
+// Finds the few names that matter among a body's keys, in whatever spelling, without making a string of every other key.
+import { utf8 } from "./body.ts";
+
+const BACKSLASH = 0x5c;
+const decoder = utf8();
+const encoder = new TextEncoder();
+
+/** What a key or a string value says, given the bytes between its quotes. The text was checked before. */
+export function unquote(bytes: Uint8Array, start: number, end: number): string {
+  const text = decoder.decode(bytes.subarray(start, end));
+  return text.includes("\\") ? String(JSON.parse(`"${text}"`)) : text;
+}
+
+/** The JSON value that the bytes spell. The text was checked before. */
+export function parsed(bytes: Uint8Array, start: number, end: number): unknown {
+  return JSON.parse(decoder.decode(bytes.subarray(start, end)));
+}
+
+export class Names {
+  readonly #names: readonly { name: string; bytes: Uint8Array }[];
+  /** As `\uXXXX`, a UTF-16 unit takes six bytes. */
+  readonly #longest: number;
+
+  constructor(names: Iterable<string>) {
+    this.#names = Array.from(names, (name) => ({ name, bytes: encoder.encode(name) }));
+    this.#longest = Math.max(0, ...this.#names.map(({ name }) => name.length * 6));
+  }
+
+  /** The name that the key's bytes spell; undefined when it is none of these. */
+  find(bytes: Uint8Array, start: number, end: number): string | undefined {
+    if (start < 0 || end - start > this.#longest) return undefined;
+    for (let i = start; i < end; i++) {
+      if (bytes[i] === BACKSLASH) {
+        const text = unquote(bytes, start, end);
+        return this.#names.find(({ name }) => name === text)?.name;
+      }
+    }
+    for (const { name, bytes: spelled } of this.#names) {
+      if (spelled.length !== end - start) continue;
+      let i = 0;
+      while (i < spelled.length && spelled[i] === bytes[start + i]) i++;
+      if (i === spelled.length) return name;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,178 @@
+// Streams a large job request upstream: puts our webhook in, takes the client's out, and holds the last byte for the verdict.
+import type { ByteSource } from "./body.ts";
+import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
+import { type JsonListener, JsonScanner, type Kind, SKIM, WATCH } from "./json-scanner.ts";
+import { Names, parsed, unquote } from "./names.ts";
+
+/** What `policy`, `webhook` and `s3Config` may take each; they are read whole. */
+const WHOLE_BYTES = 16 * 1024;
+/** What a member of `input` may take to be read, and all of them together; beyond, only kind and size are told. */
+const SMALL_BYTES = 4 * 1024;
+const SMALL_TOTAL_BYTES = 64 * 1024;
+/** How many members are read, repeated ones too. It bounds what a body made of keys alone can cost. */
+const MAX_MEMBERS = 4096;
+
+const OUTER = new Names(["input", "policy", "webhook", "s3Config"]);
+type Outer = "policy" | "webhook" | "s3Config";
+
+/** A member of `input`. `value` is there when it was small enough to read (JSON has no undefined). */
+export interface Member {
+  readonly kind: Kind;
+  readonly bytes: number;
+  readonly value?: unknown;
+}
+
+/** What the request says, as JSON.parse would have it: of members with one name, the last. */
+export interface RequestSummary {
+  readonly input: ReadonlyMap<string, Member>;
+  readonly policy?: unknown;
+  readonly webhook?: unknown;
+  readonly s3Config?: unknown;
+}
+
+export type ShapeFault = "no-input" | "member-too-large" | "too-many-members";
+export type RequestOutcome<Refusal> =
+  | { readonly accepted: true; readonly summary: RequestSummary }
+  | { readonly accepted: false; readonly fault: Exclude<RelayFault, "stopped"> | ShapeFault }
+  | { readonly accepted: false; readonly fault: "refused"; readonly refusal: Refusal };
+
+export interface RequestScan<Refusal> {
+  readonly source: ReadableStream<Uint8Array> | ByteSource;
+  /** As stated by Content-Length; undefined for a chunked body. */
+  readonly length?: number | undefined;
+  readonly limitBytes: number;
+  /** Members to put before the client's, each with its comma: `"webhook":"https://…",`. */
+  readonly inject: Uint8Array;
+  /** The members of `input` that matter; the others are not read. Without it all are, up to a bound. */
+  readonly inputKeys?: Iterable<string>;
+  readonly bufferBytes?: number | undefined;
+  /** Says what is wrong with the request, undefined when nothing is. */
+  verdict(summary: RequestSummary): Refusal | undefined | Promise<Refusal | undefined>;
+}
+
+/**
+ * `stream` is the upstream request's body; it must be read or cancelled. `done` resolves once the body was sent whole, or
+ * cut off; it rejects only with what `verdict` itself threw. `sink-gone` means that the upstream stopped reading: its answer, if there is one, tells why.
+ */
+export function scanRequest<Refusal>(scan: RequestScan<Refusal>): {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly done: Promise<RequestOutcome<Refusal>>;
+} {
+  const { readable, writable } =
+    scan.length === undefined ? new IdentityTransformStream() : new FixedLengthStream(scan.length + scan.inject.length);
+  return { stream: readable, done: run(scan, writable) };
+}
+
+async function run<Refusal>(
+  scan: RequestScan<Refusal>,
+  output: WritableStream<Uint8Array>,
+): Promise<RequestOutcome<Refusal>> {
+  const request = new JobRequest(scan.inject, scan.inputKeys);
+  let verdict: { refusal: Refusal | undefined } | { thrown: unknown } | undefined;
+  const fault = await relayJson({
+    source: scan.source,
+    output,
+    scanner: new JsonScanner(request),
+    edits: request.edits,
+    limitBytes: scan.limitBytes,
+    length: scan.length,
+    bufferBytes: scan.bufferBytes,
+    stopped: () => request.fault !== undefined,
+    accept: async () => {
+      try {
+        verdict = { refusal: await scan.verdict(request.summary()) };
+        return verdict.refusal === undefined;
+      } catch (thrown) {
+        verdict = { thrown };
+        return false;
+      }
+    },
+  });
+  if (fault === undefined) return { accepted: true, summary: request.summary() };
+  if (fault !== "stopped") return { accepted: false, fault };
+  if (verdict === undefined) return { accepted: false, fault: request.fault ?? "no-input" };
+  if ("thrown" in verdict) throw verdict.thrown;
+  return { accepted: false, fault: "refused", refusal: verdict.refusal as Refusal };
+}
+
+/** The listener: depth 0 is the request, 1 its members, 2 those of `input`. */
+class JobRequest implements JsonListener {
+  fault: ShapeFault | undefined;
+  readonly edits: Edit[] = [];
+  readonly #inject: Uint8Array;
+  readonly #inputKeys: Names | undefined;
+  #outer: string | undefined;
+  #inner: string | undefined;
+  #input: Map<string, Member> | undefined;
+  readonly #whole = new Map<Outer, unknown>();
+  #smallBytes = 0;
+  #members = 0;
+
+  constructor(inject: Uint8Array, inputKeys: Iterable<string> | undefined) {
+    this.#inject = inject;
+    this.#inputKeys = inputKeys === undefined ? undefined : new Names(inputKeys);
+  }
+
+  key(depth: number, bytes: Uint8Array, start: number, end: number): void {
+    if (depth === 1) {
+      this.#outer = OUTER.find(bytes, start, end);
+      // `k` becomes `l`, also where it ends an escape (`\u006b`): "webhool" means nothing to anyone, and is as long.
+      if (this.#outer === "webhook") bytes[end - 1] = (bytes[end - 1] as number) + 1;
+    } else if (this.#inputKeys !== undefined) {
+      this.#inner = this.#inputKeys.find(bytes, start, end);
+    } else if (++this.#members > MAX_MEMBERS) {
+      this.fault = "too-many-members";
+    } else {
+      this.#inner = start < 0 ? undefined : unquote(bytes, start, end);
+    }
+  }
+
+  value(depth: number, kind: Kind, at: number): number {
+    if (this.fault !== undefined) return SKIM;
+    if (depth === 0) {
+      if (kind === "object") {
+        if (this.#inject.length > 0) this.edits.push({ from: at + 1, to: at + 1, bytes: this.#inject });
+        return WATCH;
+      }
+      this.fault = "no-input";
+    } else if (depth === 1 && this.#outer === "input") {
+      // The last `input` counts, so what an earlier one said is forgotten.
+      this.#smallBytes = 0;
+      this.#input = kind === "object" ? new Map() : undefined;
+      if (kind === "object") return WATCH;
+    } else if (depth === 1 && this.#outer !== undefined) {
+      return WHOLE_BYTES;
+    } else if (depth === 2 && this.#inner !== undefined) {
+      return SMALL_BYTES;
+    }
+    return SKIM;
+  }
+
+  end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number): void {
+    if (this.fault !== undefined) return;
+    if (depth === 0) {
+      if (this.#input === undefined) this.fault = "no-input";
+    } else if (depth === 1) {
+      const name = this.#outer;
+      if (name !== "policy" && name !== "webhook" && name !== "s3Config") return;
+      if (start < 0) this.fault = "member-too-large";
+      else if (++this.#members > MAX_MEMBERS) this.fault = "too-many-members";
+      else this.#whole.set(name, parsed(bytes, start, end));
+    } else if (this.#inner !== undefined) {
+      if (this.#inputKeys !== undefined && ++this.#members > MAX_MEMBERS) this.fault = "too-many-members";
+      else this.#remember(this.#inner, kind, bytes, start, end, size);
+    }
+  }
+
+  #remember(name: string, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number): void {
+    const before = this.#input?.get(name);
+    if (before !== undefined && "value" in before) this.#smallBytes -= before.bytes;
+    const small = start >= 0 && this.#smallBytes + size <= SMALL_TOTAL_BYTES;
+    if (small) this.#smallBytes += size;
+    this.#input?.set(name, small ? { kind, bytes: size, value: parsed(bytes, start, end) } : { kind, bytes: size });
+  }
+
+  summary(): RequestSummary {
+    return { input: this.#input ?? new Map(), ...Object.fromEntries(this.#whole) };
+  }
+}

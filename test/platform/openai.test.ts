@@ -1,0 +1,141 @@
+// OpenAI's routes: a call becomes a job, its output the answer, its refusals of the shape that OpenAI's clients read.
+import { reset } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { rates } from "../../src/contract/rates.ts";
+import { endpoint, eventually, noon, setTime } from "./support/endpoint.ts";
+
+const text = "qwen3-32b-awq";
+const image = "black-forest-labs-flux-1-dev";
+const chat = "openai/v1/chat/completions";
+const ask = (content: string, more: object = {}) => ({
+  json: { model: text, messages: [{ role: "user", content }], ...more },
+});
+
+beforeEach(() => setTime(noon));
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
+
+async function expectOpenAiError(response: Response, status: number, code: string): Promise<void> {
+  expect(response.status).toBe(status);
+  const { error } = await response.json<{ error: object }>();
+  expect(error).toMatchObject({ code, message: expect.stringMatching(/\S/), type: expect.any(String), param: null });
+}
+
+const events = (body: string) =>
+  body
+    .split("\n\n")
+    .filter(Boolean)
+    .map((event) => event.replace(/^data: /, ""));
+
+describe("a chat", () => {
+  it("is answered whole, with usage and its cost", async () => {
+    const response = await endpoint(text).send("POST", chat, ask("hello"));
+    expect([response.status, response.headers.get("Content-Type")]).toEqual([200, "application/json"]);
+    expect(await response.json()).toMatchObject({
+      ...{ object: "chat.completion", cost: expect.any(Number) },
+      choices: [{ message: { role: "assistant", content: expect.stringContaining("hello") }, finish_reason: "stop" }],
+      usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },
+    });
+  });
+
+  it("streams events up to [DONE], the last one with usage and cost", async () => {
+    const response = await endpoint(text).send("POST", chat, ask("hello", { stream: true }));
+    expect(response.headers.get("Content-Type")).toBe("text/event-stream");
+    const all = events(await response.text());
+    expect(all.at(-1)).toBe("[DONE]");
+    const chunks = all.slice(0, -1).map((event) => JSON.parse(event) as { choices: { delta: { content?: string } }[] });
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toContain("hello");
+    expect(chunks.at(-1)).toMatchObject({
+      choices: [],
+      usage: { total_tokens: expect.any(Number) },
+      cost: expect.any(Number),
+    });
+  });
+
+  it("says no cost where [nocost] asks for it", async () => {
+    const e = endpoint(text);
+    const whole = await e.read("POST", chat, ask("[nocost]"));
+    const streamed = await (await e.send("POST", chat, ask("[nocost]", { stream: true }))).text();
+    expect([whole, streamed.includes('"cost"'), streamed.includes('"usage"')]).toEqual([
+      expect.not.objectContaining({ cost: expect.anything() }),
+      false,
+      true,
+    ]);
+  });
+
+  it("that fails says so, in its answer or in its last event", async () => {
+    const e = endpoint(text);
+    await expectOpenAiError(await e.send("POST", chat, ask("[fail]")), 502, "MODEL_FAILED");
+    const all = events(await (await e.send("POST", chat, ask("[fail]", { stream: true }))).text());
+    expect(JSON.parse(all.at(-1) ?? "")).toMatchObject({
+      error: { code: "MODEL_FAILED", message: expect.any(String) },
+    });
+  });
+
+  it("is counted as an OpenAI call, and as nothing else", async () => {
+    const e = endpoint(text);
+    await (await e.send("POST", chat, ask("hello", { stream: true }))).text();
+    const held = Array.from({ length: rates.openai.concurrent }, (_, at) => e.queue().wait("x", 0, `t${at}`, "openai"));
+    await Promise.all(held);
+    const id = await e.submit({ input: { prompt: "[timeout]" } });
+    const waits = held.map((_, at) => e.queue().wait(id, 60_000, `t${at}`, "openai"));
+    await eventually(async () => {
+      const response = await e.send("POST", chat, ask("hello"));
+      await expectOpenAiError(response, 429, "RATE_LIMITED");
+    });
+    expect((await e.send("POST", "run", { json: { input: { prompt: "hi" } } })).status).toBe(200);
+    await e.post(`cancel/${id}`);
+    await Promise.all(waits);
+  });
+});
+
+describe("the models", () => {
+  it("are listed with GET", async () => {
+    expect(await endpoint(text).get("openai/v1/models")).toMatchObject({
+      object: "list",
+      data: [{ id: text, object: "model" }],
+    });
+  });
+});
+
+describe("a refusal", () => {
+  it.each([
+    ["of a wrong key", text, chat, { key: "wrong" }, 401, "UNAUTHORIZED"],
+    ["of an unknown endpoint", "nobody", chat, {}, 404, "ENDPOINT_NOT_FOUND"],
+    ["of an unknown route", text, "openai/v2/chat", {}, 404, "NOT_FOUND"],
+    ["of a route that the model does not serve", text, "openai/v1/embeddings", {}, 404, "NOT_FOUND"],
+    ["of a model that is no text model", image, chat, {}, 404, "NOT_FOUND"],
+    ["of a body that is no object", text, chat, { json: [] }, 400, "INVALID_REQUEST"],
+    ["of a body that is no JSON", text, chat, { json: undefined, body: "{" }, 400, "INVALID_JSON"],
+  ] as const)("%s", async (_, id, route, change, status, code) => {
+    const valid = ask("hello");
+    expect((await endpoint(text).send("POST", chat, valid)).status).toBe(200);
+    await expectOpenAiError(await endpoint(id).send("POST", route, { ...valid, ...change }), status, code);
+  });
+});
+
+describe("a worker of one's own", () => {
+  it("is handed route and call, and answers as OpenAI does", async () => {
+    const e = endpoint();
+    const answer = e.send("POST", chat, ask("hello"));
+    await eventually(async () => expect(await e.get("health")).toMatchObject({ jobs: { inQueue: 1 } }));
+    const job = await e.read<{ id: string; input: object }>("GET", "job-take/w1");
+    expect(job.input).toEqual({ openai_route: "/v1/chat/completions", openai_input: ask("hello").json });
+    await e.done(job.id, { output: { error: { message: "too long", code: 400 } } });
+    expect((await answer).status).toBe(400);
+  });
+
+  it("streams raw events, which go out as they are", async () => {
+    const e = endpoint();
+    const answer = e.send("POST", chat, ask("hello", { stream: true }));
+    await eventually(async () => expect(await e.take()).toHaveLength(1));
+    const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
+    const id = String(requests[0]?.id);
+    await e.chunk(id, "data: one\n\n");
+    await e.chunk(id, "data: [DONE]\n\n");
+    await e.done(id, { output: [] });
+    expect(await (await answer).text()).toBe("data: one\n\ndata: [DONE]\n\n");
+  });
+});

@@ -1,0 +1,118 @@
+// The contract's rates, row by row, through the front door; and what lifts them.
+import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type RatedOperation, rates } from "../../src/contract/rates.ts";
+import { endpointSettingsSchema } from "../../src/platform/queue/endpoint-settings.ts";
+import { RateLimits, type RateVerdict } from "../../src/platform/queue/rate-limits.ts";
+import { expectProblem } from "../support/problems.ts";
+import { endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
+
+beforeEach(() => setTime(noon));
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
+
+const operations = Object.keys(rates) as RatedOperation[];
+const verdicts = (
+  limits: RateLimits,
+  operation: RatedOperation,
+  count: number,
+  now: number,
+  workers = 0,
+): RateVerdict[] => Array.from({ length: count }, () => limits.admit(operation, workers, 10, now));
+
+describe.each(operations)("%s", (operation) => {
+  const { requests, concurrent } = rates[operation];
+
+  it("takes as many requests in ten seconds as the table says, and says when there is room again", () => {
+    const limits = new RateLimits();
+    expect(verdicts(limits, operation, requests, noon).every(({ allowed }) => allowed)).toBe(true);
+    expect(limits.admit(operation, 0, 10, noon + 5000)).toMatchObject({ allowed: false, retryAfterSeconds: 5 });
+    expect(limits.admit(operation, 0, 10, noon + 9900).allowed).toBe(false);
+    expect(limits.admit(operation, 0, 10, noon + 10_000).allowed).toBe(true);
+  });
+
+  it("takes as many at once as the table says", () => {
+    const limits = new RateLimits();
+    const leave = Array.from({ length: Math.min(concurrent, 500) }, () => limits.enter(operation));
+    const { allowed } = limits.admit(operation, 0, 10, noon);
+    expect(allowed).toBe(concurrent > 500);
+    leave[0]?.();
+    expect(limits.admit(operation, 0, 10, noon).allowed).toBe(true);
+  });
+
+  it("is lifted by running workers, and never lowered", () => {
+    const limits = new RateLimits();
+    const workers = requests / 10 + 1;
+    expect(verdicts(limits, operation, requests + 10, noon, workers).every(({ allowed }) => allowed)).toBe(true);
+    expect(limits.admit(operation, workers, 10, noon).allowed).toBe(false);
+  });
+});
+
+describe("the front door", () => {
+  it("refuses the third purge in ten seconds, and takes it when it said", async () => {
+    const e = endpoint();
+    for (const _ of [1, 2]) expect((await e.send("POST", "purge-queue")).status).toBe(200);
+    const response = await e.send("POST", "purge-queue");
+    await expectProblem(response.clone(), "RATE_LIMITED");
+    expect(response.headers.get("Retry-After")).toBe("10");
+    pass(10_000);
+    expect((await e.send("POST", "purge-queue")).status).toBe(200);
+  });
+
+  it("counts each operation by itself", async () => {
+    const e = endpoint();
+    for (const _ of [1, 2, 3]) await e.send("POST", "purge-queue");
+    expect((await e.send("GET", "requests")).status).toBe(200);
+  });
+
+  it("lifts the limit by the workers that run, by the endpoint's own setting", async () => {
+    const e = endpoint();
+    await e.queue().configure(endpointSettingsSchema.parse({ requestsPerWorker: 3 }));
+    await e.submit();
+    await e.take();
+    for (const _ of [1, 2, 3]) expect((await e.send("POST", "purge-queue")).status).toBe(200);
+    await expectProblem(await e.send("POST", "purge-queue"), "RATE_LIMITED");
+  });
+
+  it("counts a held request until it is over", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    const held = Array.from({ length: rates.status.concurrent }, (_, at) =>
+      e.queue().wait(id, 60_000, `t${at}`, "status"),
+    );
+    await eventually(async () => expect(await e.queue().status(id, null)).toMatchObject({ refused: "RATE_LIMITED" }));
+    await e.queue().leave("t0");
+    await held[0];
+    expect(await e.queue().status(id, null)).toHaveProperty("head");
+    await e.post(`cancel/${id}`);
+    await Promise.all(held);
+  });
+
+  it("gives a refused request's place back when the queue is full", async () => {
+    const e = endpoint();
+    await plantFull(e);
+    for (let at = 0; at < rates.run.concurrent + 1; at++) {
+      expect(await e.queue().submit(submission(`job-${at}`))).toMatchObject({ refused: "QUEUE_FULL" });
+    }
+    const response = await e.send("POST", "run", { json: { input: {} } });
+    await expectProblem(response.clone(), "QUEUE_FULL");
+    expect(response.headers.get("Retry-After")).toBe("10");
+  });
+});
+
+async function plantFull(e: ReturnType<typeof endpoint>): Promise<void> {
+  await runInDurableObject(e.queue(), (_, { storage }) => {
+    storage.sql.exec("UPDATE totals SET jobs = 250000");
+  });
+  await evictDurableObject(e.queue());
+}
+
+function submission(id: string) {
+  const body = new TextEncoder().encode('{"input":{}}');
+  return {
+    ...{ id, sync: false, waitMs: 0, lowPriority: false, ttlMs: 60_000, executionTimeoutMs: null },
+    ...{ webhook: null, origin: "https://sluice.test", body, inputFrom: 9, inputTo: 11 },
+  };
+}

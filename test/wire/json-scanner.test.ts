@@ -1,0 +1,244 @@
+// The scanner's one promise: its verdict on a text is JSON.parse's, wherever the chunks end.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseJson, utf8 } from "../../src/wire/body.ts";
+import { JsonScanner, type Kind, MAX_DEPTH, SKIM, WATCH } from "../../src/wire/json-scanner.ts";
+import { bytesOf } from "./cut-source.ts";
+import { cuts, jsonBytes } from "./json-text.ts";
+
+/** Watches everything, or nothing; keeps each scalar, and writes down what it is told. */
+function recorder(watch: boolean) {
+  const heard: string[] = [];
+  const decode = (bytes: Uint8Array, start: number, end: number) => new TextDecoder().decode(bytes.slice(start, end));
+  return {
+    heard,
+    key: (depth: number, bytes: Uint8Array, start: number, end: number) => {
+      heard.push(`${depth} key ${start < 0 ? "-" : decode(bytes, start, end)}`);
+    },
+    value: (_depth: number, kind: Kind) => (!watch ? SKIM : kind === "object" || kind === "array" ? WATCH : 4096),
+    end: (depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number) => {
+      heard.push(`${depth} ${kind} ${size} ${start < 0 ? "-" : decode(bytes, start, end)}`);
+    },
+  };
+}
+
+/** Feeds the bytes in pieces, keeping in the buffer only what must be kept. */
+function scanInPieces(bytes: Uint8Array, sizes: readonly number[], watch = false) {
+  const listener = recorder(watch);
+  const scanner = new JsonScanner(listener);
+  let buffer = new Uint8Array(0);
+  let scanned = 0;
+  let at = 0;
+  for (let turn = 0; at < bytes.length; turn++) {
+    const piece = bytes.subarray(at, at + (sizes[turn % sizes.length] ?? 1));
+    at += piece.length;
+    const joined = new Uint8Array(buffer.length + piece.length);
+    joined.set(buffer);
+    joined.set(piece, buffer.length);
+    const next = scanner.scan(joined, scanned, joined.length);
+    if (next < 0) return { verdict: scanner.fault, heard: listener.heard };
+    const hold = scanner.held(next);
+    scanner.shift(hold);
+    buffer = joined.slice(hold);
+    scanned = next - hold;
+  }
+  const whole = scanned === buffer.length && scanner.finish(buffer, scanned);
+  return { verdict: whole ? "fine" : (scanner.fault ?? "not-json"), heard: listener.heard };
+}
+
+function expected(text: string): string {
+  try {
+    JSON.parse(text);
+    return "fine";
+  } catch {
+    return "not-json";
+  }
+}
+
+const rows = [
+  ...[
+    "",
+    " ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "{}",
+    "[]",
+    "[[]]",
+    "[{}]",
+    "{ }",
+    "[ ]",
+    "[,]",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "[1]]",
+    "[1}",
+  ],
+  ...['{"a"}', '{"a":}', '{"a":1,}', '{,"a":1}', '{"a":1 "b":2}', '{"a":1]', "{1:2}", "{a:1}", "{'a':1}", '{"a"::1}'],
+  ...[
+    "0",
+    "-0",
+    "00",
+    "01",
+    "-01",
+    "1.",
+    "1.0",
+    ".1",
+    "-",
+    "-.1",
+    "+1",
+    "1e5",
+    "1E5",
+    "1e+5",
+    "1e-5",
+    "1e",
+    "1e+",
+    "1.e5",
+  ],
+  ...["1.5.5", "1e5e5", "1e5.5", "0e0", "0.0e00", "12a", "1_000", "0x10", "1 ", " 1", "Infinity", "NaN", "-Infinity"],
+  ...["true", "false", "null", "tru", "truE", "nulll", "True", "truefalse", "[true,false,null]", "[t]", "[nul]"],
+  ...['""', '"a"', '"', '"a', '"\\"', '"\\""', '"\\\\"', '"\\\\\\"', '"\\/\\b\\f\\n\\r\\t"', '"\\u0041"', '"\\u004"'],
+  ...[
+    '"\\u00zz"',
+    '"\\x41"',
+    '"\\u"',
+    '"\\',
+    '"\u0000"',
+    '"\n"',
+    '"\u001f"',
+    '"\u007f"',
+    '"\t"',
+    '"\\ud800"',
+    '"\u2028"',
+  ],
+  ...[
+    "1 1",
+    "{} {}",
+    "{}x",
+    "// c\n1",
+    "/* c */1",
+    "\ufeff1",
+    "1\ufeff",
+    "\u00a01",
+    "\v1",
+    "\f1",
+    "1\u0000",
+    "undefined",
+  ],
+  ...[`"${"x".repeat(70)}\n"`, `"${"x".repeat(5000)}\\q"`, `"${"x".repeat(5000)}\u0001"`, `"${"\\\\".repeat(3000)}"`],
+  ...[
+    `"${"\\\\".repeat(3000)}\\"`,
+    `"${"é日😀".repeat(900)}"`,
+    `[${"1,".repeat(3000)}1]`,
+    `[${"[],{},".repeat(900)}0]`,
+  ],
+  ...[
+    '{"__proto__":1}',
+    '{"a":1,"a":2}',
+    '{"":{"":{"":[]}}}',
+    `{"${"k".repeat(3000)}":1}`,
+    '\r\n\t {"a" \n:\t[ 1 , 2 ] }\r\n',
+  ],
+];
+
+describe("the JSON scanner", () => {
+  it.each(rows.map((text) => [text.length > 40 ? `${text.slice(0, 40)}…` : text, text]))(
+    "judges %j as JSON.parse",
+    (_, text) => {
+      const bytes = bytesOf(text);
+      const verdict = expected(text);
+      const whole = scanInPieces(bytes, [bytes.length], true);
+      expect(whole.verdict).toBe(verdict);
+      expect(scanInPieces(bytes, [1]).verdict).toBe(verdict);
+      if (verdict === "fine") expect(scanInPieces(bytes, [1], true).heard).toEqual(whole.heard);
+      if (bytes.length > 60) return;
+      for (let first = 1; first < bytes.length; first++)
+        for (let second = 1; second <= bytes.length - first; second++) {
+          const cut = scanInPieces(bytes, [first, second, bytes.length], true);
+          expect(cut.verdict, `cut after ${first} and ${second} more`).toBe(verdict);
+          if (verdict === "fine") expect(cut.heard).toEqual(whole.heard);
+        }
+    },
+  );
+
+  it("judges every string of four bytes that matter as JSON.parse does", () => {
+    const alphabet = [...'{}[]:,"\\ 0-1.e', "true", "u0041", '"a"'];
+    for (const a of alphabet)
+      for (const b of alphabet)
+        for (const c of alphabet)
+          for (const d of alphabet) {
+            const text = a + b + c + d;
+            const verdict = scanInPieces(bytesOf(text), [3]).verdict;
+            if (verdict !== expected(text)) expect.fail(`${text} is ${verdict}`);
+          }
+  });
+
+  it("judges every byte in every place of a word as JSON.parse does", () => {
+    for (let byte = 0; byte < 0x80; byte++)
+      for (let place = 0; place < 40; place++) {
+        const inString = bytesOf(`"${"x".repeat(40)}"`);
+        inString[1 + place] = byte;
+        const inNumber = bytesOf(`[${"1".repeat(40)}]`);
+        inNumber[1 + place] = byte;
+        for (const bytes of [inString, inNumber]) {
+          const text = new TextDecoder().decode(bytes);
+          if (scanInPieces(bytes, [100]).verdict !== expected(text)) expect.fail(`${text} (${byte} at ${place})`);
+        }
+      }
+  });
+
+  it("judges any text as JSON.parse does, wherever it is cut", () => {
+    fc.assert(
+      fc.property(jsonBytes, cuts, fc.boolean(), (bytes, sizes, watch) => {
+        // UTF-8 is not the scanner's to judge.
+        const text = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(bytes);
+        expect(scanInPieces(bytesOf(text), sizes, watch).verdict).toBe(expected(text));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it("hears the same wherever the text is cut", () => {
+    fc.assert(
+      fc.property(jsonBytes, cuts, (bytes, sizes) => {
+        const whole = scanInPieces(bytes, [bytes.length], true);
+        if (whole.verdict === "fine") expect(scanInPieces(bytes, sizes, true).heard).toEqual(whole.heard);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("goes as deep as it says, and no deeper", () => {
+    const nested = (depth: number) => bytesOf("[".repeat(depth) + "]".repeat(depth));
+    expect(scanInPieces(nested(MAX_DEPTH), [7]).verdict).toBe("fine");
+    expect(scanInPieces(nested(MAX_DEPTH + 1), [7]).verdict).toBe("too-deep");
+    expect(parseJson(nested(MAX_DEPTH))).toHaveProperty("value");
+    expect(parseJson(nested(MAX_DEPTH + 1))).toEqual({ fault: "too-deep" });
+  });
+
+  it("tells members by depth, with their bytes where they were kept", () => {
+    const long = `"${"x".repeat(5000)}"`;
+    const { heard } = scanInPieces(bytesOf(`{"a":[1,{"b":null}],"c":${long}}`), [11], true);
+    expect(heard).toEqual([
+      ...["1 key a", "2 number 1 1"],
+      ...["3 key b", "3 null 4 null", "2 object 10 -", "1 array 14 -", "1 key c", "1 string 5002 -", "0 object 5027 -"],
+    ]);
+  });
+
+  it("decodes as the whole-body path does", () => {
+    fc.assert(
+      fc.property(jsonBytes, (bytes) => {
+        let value: { value: unknown } | { fault: string };
+        try {
+          value = { value: JSON.parse(utf8().decode(bytes)) };
+        } catch {
+          value = { fault: "not-json" };
+        }
+        expect(parseJson(bytes)).toEqual(value);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
