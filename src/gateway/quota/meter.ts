@@ -2,9 +2,10 @@
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { type AccountSettings, Settings } from "./account-settings.ts";
 import { decide, neededOf, type Standing } from "./decide.ts";
+import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Leases } from "./leases.ts";
-import { describeJob, type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
+import { describeJob, type JobRow, joinedOperation, MeteredJobs, type NewJob } from "./metered-jobs.ts";
 import type { AdmitAnswer, AdmitRequest, Ending, MeteredJob, Settled } from "./metering.ts";
 import { Outbox } from "./outbox.ts";
 import { dayOf, daysOf } from "./periods.ts";
@@ -20,6 +21,8 @@ export type Claims = Pick<AdmitRequest, "plan" | "plans" | "token">;
 /** The request passes every rule, and the app's budget must be asked before it is admitted. */
 export const needsLease = Symbol("needs a lease");
 
+/** Another admission pays. */
+const freeRide: Charge = { microUsd: 0, assumed: false };
 const notThere: Settled = { first: false, chargedMicroUsd: 0, wantsNotice: false };
 /** As many overdue reservations as one admit settles, where the alarm is late. */
 const expireAtOnce = 4;
@@ -32,6 +35,7 @@ interface Stores {
   readonly outbox: Outbox;
   readonly settings: Settings;
   readonly leases: Leases;
+  readonly gallery: Gallery;
 }
 
 export class Meter {
@@ -48,6 +52,9 @@ export class Meter {
   }
   get outbox(): Outbox {
     return this.#stores.outbox;
+  }
+  get gallery(): Gallery {
+    return this.#stores.gallery;
   }
   get leases(): Leases {
     return this.#stores.leases;
@@ -130,7 +137,8 @@ export class Meter {
       for (const { per, scope } of counted.values()) this.#stores.windows.add(id, per, scope, now);
     }
     this.jobs.add({
-      ...{ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "", operation },
+      ...{ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "" },
+      operation: request.joined ? joinedOperation : operation,
       ...{ reserved: reserveMicroUsd, admittedAt: now, ttlMs, retentionMs, webhook: webhook ?? null },
       idempotencyKey: idempotency?.key ?? null,
     });
@@ -171,6 +179,7 @@ export class Meter {
       if (!job) return notThere;
       if (!isFinal(ending.status)) this.#see(job, ending.status);
       else this.#settle(job, ending, now);
+      for (const { key, media } of ending.media ?? []) this.gallery.add(job.owner, { ...media, key }, now);
       const after = this.jobs.find(job.admission) ?? job;
       const wantsNotice = isFinal(ending.status) && after.webhook !== null;
       const first = job.endedAt === null && after.endedAt !== null;
@@ -180,6 +189,7 @@ export class Meter {
 
   #settledBy({ admission, ref }: Ending): JobRow | undefined {
     const named = this.jobs.find(admission);
+    if (named?.operation === joinedOperation) return named;
     return (named && ref !== null && this.jobs.findByRef(named.owner, ref)) || named;
   }
 
@@ -191,7 +201,8 @@ export class Meter {
     if (found.ref === null && ending.ref !== null) this.#bind(found, ending.ref, now);
     const job = this.jobs.find(found.admission) ?? found;
     if (job.endedAt !== null && !job.assumed) return;
-    const charge = chargeOf(ending.status, ending.costMicroUsd, job.reserved);
+    const joined = job.operation === joinedOperation;
+    const charge = joined ? freeRide : chargeOf(ending.status, ending.costMicroUsd, job.reserved);
     /** An assumption is corrected by a truth, not by another assumption. */
     if (job.endedAt !== null && charge.assumed) return;
     if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: the reservation counts");
@@ -320,6 +331,7 @@ function open(sql: SqlStorage): Stores {
     outbox: new Outbox(sql),
     settings: new Settings(sql),
     leases: new Leases(sql),
+    gallery: new Gallery(sql),
   };
 }
 

@@ -11,7 +11,18 @@ import { BudgetSlices } from "./budget-slices.ts";
 import { deliverWebhook } from "./client-webhook.ts";
 import { type Claims, Meter, needsLease } from "./meter.ts";
 import type { JobRow } from "./metered-jobs.ts";
-import type { AdmitAnswer, AdmitRequest, AskUpstream, Ending, MeteredJob, Metering, Settled } from "./metering.ts";
+import type {
+  AdmitAnswer,
+  AdmitRequest,
+  AskUpstream,
+  Ending,
+  GalleryCalls,
+  GalleryCursor,
+  GalleryRow,
+  MeteredJob,
+  Metering,
+  Settled,
+} from "./metering.ts";
 import type { Notice } from "./outbox.ts";
 import { keepResult } from "./results.ts";
 import { steps } from "./schema.ts";
@@ -22,7 +33,7 @@ const atOnce = 6;
 /** An alarm that failed comes back after this. */
 const retryAlarmMs = 1000;
 
-export class UserMeter extends DurableObject<Env> implements Metering {
+export class UserMeter extends DurableObject<Env> implements Metering, GalleryCalls {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
   send: Send = (request) => fetch(request);
@@ -94,6 +105,14 @@ export class UserMeter extends DurableObject<Env> implements Metering {
     return this.#meter.jobs.page(owner, model, offset, count);
   }
 
+  gallery(owner: string, before: GalleryCursor | undefined, count: number): GalleryRow[] {
+    return this.#meter.gallery.page(owner, before, count, this.clock());
+  }
+
+  removeFromGallery(owner: string, key: string): void {
+    this.#meter.gallery.remove(owner, key);
+  }
+
   usage(claims: Claims): MeterUsage {
     return describeUsage(this.#meter, claims, this.clock());
   }
@@ -156,10 +175,10 @@ export class UserMeter extends DurableObject<Env> implements Metering {
       this.#meter.assume(admission, now);
       return;
     }
-    const { status, costMicroUsd, completedAt, body } = answer;
+    const { status, costMicroUsd, completedAt, media, body } = answer;
     if (body !== undefined) await keepResult(this.env.IMAGES, admission, body);
     const { wantsNotice } = this.#meter.settle(
-      { admission, ref: null, status, costMicroUsd, seenAt: now, completedAt },
+      { admission, ref: null, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && body !== undefined) this.#meter.notify(admission, body, now);
