@@ -6,7 +6,7 @@ import { describeFault, door } from "./door.ts";
 import { Problem } from "./errors.ts";
 import { gatewayOperations, gatewayRoutes } from "./gateway/app.ts";
 import { platform, platformOperations } from "./platform/app.ts";
-import { findUpstream } from "./upstream-choice.ts";
+import { findUpstream, ownMedia } from "./upstream-choice.ts";
 import type { AppContext, AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
 
@@ -16,7 +16,7 @@ app.use(door);
 app.get("/healthz", (c) => c.json({ status: "ok" }));
 app.get("/openapi.json", (c) => c.json(openApi(operations, { title: "Sluice", version: "0.1.0" })));
 app.route("/platform", platform);
-app.route("/", gatewayRoutes(findUpstream));
+app.route("/", gatewayRoutes(findUpstream, ownMedia));
 
 app.notFound((c) => refuse(noRoute(c), c.get("exchange")));
 app.onError((error, c) => {
