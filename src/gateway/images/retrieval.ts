@@ -7,7 +7,7 @@ import type { Media } from "./media.ts";
 import { rejoin } from "./media-body.ts";
 import type { MediaKey } from "./media-key.ts";
 import type { FileKind } from "./sniff.ts";
-import { fetchMedia, maxMediaBytes, openMedia, type Sources, sniffMedia } from "./source.ts";
+import { fetchMedia, maxMediaBytes, type Opened, openMedia, type Sources, sniffMedia } from "./source.ts";
 
 /** A stream that two read is held as far as they are apart: larger files are fetched once more for the cache. */
 const sharedBytes = 2 * 1024 * 1024;
@@ -162,10 +162,17 @@ async function fill(retrieval: Retrieval): Promise<void> {
   try {
     const opened = await openMedia(retrieval.sources, retrieval.media.url);
     const { stream, work } = rejoin(opened);
-    await Promise.all([work, cache(retrieval, stream, opened.kind)]);
+    await Promise.all([work, keep(retrieval, stream, opened)]);
   } catch {
     console.warn(JSON.stringify({ cache: "not filled", key: retrieval.key.tag }));
   }
+}
+
+/** One that does not say its size is kept only where it is small: a stream that broke must not pass for a file. */
+async function keep(retrieval: Retrieval, stream: ReadableStream<Uint8Array>, opened: Opened): Promise<void> {
+  if (opened.size !== undefined) return cache(retrieval, stream, opened.kind);
+  const bytes = await readBounded(stream, sharedBytes);
+  if (bytes) await cache(retrieval, bytes, opened.kind);
 }
 
 async function cache(retrieval: Retrieval, body: BodyInit, kind: FileKind): Promise<void> {
