@@ -1,9 +1,9 @@
 // Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
 import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
+import { newAdmission } from "../admission.ts";
 import { type Call, callUpstream } from "../upstream.ts";
 import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
-import { newAdmission } from "./admission.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";

@@ -2,8 +2,8 @@
 import type { Config } from "../../config.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import { oncePer } from "../../wire/once-per.ts";
+import { admissionPattern } from "../admission.ts";
 import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
-import { admissionPattern } from "./admission.ts";
 
 export interface JobKey {
   readonly owner: string;

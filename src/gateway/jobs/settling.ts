@@ -2,9 +2,9 @@
 import { isFinal, type JobState, jobStates } from "../../contract/states.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { Remote } from "../../wire/remote.ts";
+import { admittedAt } from "../admission.ts";
 import type { Ending, Metering } from "../quota/metering.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
-import { admittedAt } from "./admission.ts";
 import type { Handle } from "./handle.ts";
 import type { Target } from "./target.ts";
 

@@ -2,10 +2,10 @@
 import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
+import { newAdmission } from "../admission.ts";
 import type { Reusable } from "../images/image-cache.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, type UpstreamJob } from "../upstream-answer.ts";
-import { newAdmission } from "./admission.ts";
 import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import {

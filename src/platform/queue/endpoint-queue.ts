@@ -4,7 +4,7 @@ import type { Health } from "../../contract/job.ts";
 import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { migrate } from "../../wire/migrate.ts";
-import { builtInRunner } from "../workers/built-in.ts";
+import type { builtInRunner } from "../workers/built-in.ts";
 import { type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
 import { Gate } from "./gate.ts";
 import { HeldCalls } from "./held-calls.ts";
@@ -29,13 +29,14 @@ export class EndpointQueue extends DurableObject<Env> {
   readonly #held = new HeldCalls();
   #armedAt: number | undefined;
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  /** Without built-in workers only real ones serve the endpoint. */
+  constructor(ctx: DurableObjectState, env: Env, runner?: typeof builtInRunner) {
     super(ctx, env);
     migrate(ctx.storage, steps);
     const now = () => this.clock();
     const settled = () => this.#arm();
     const waitUntil = (promise: Promise<unknown>) => ctx.waitUntil(promise);
-    const runBuiltIn = builtInRunner(ctx, env, { queue: () => this.#queue, desk: () => this.#desk, settled });
+    const runBuiltIn = runner?.(ctx, env, { queue: () => this.#queue, desk: () => this.#desk, settled });
     this.#queue = new Queue(ctx.storage, readSettings(ctx.storage.sql), { now, runBuiltIn });
     this.#desk = new WorkerDesk(this.#queue, now);
     this.#gate = new Gate(this.#queue, now);

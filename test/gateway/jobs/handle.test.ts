@@ -1,7 +1,7 @@
 // Owner-bound handles: what is minted opens, and nothing else does. The attack table, then every single character.
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { admittedAt, newAdmission } from "../../../src/gateway/jobs/admission.ts";
+import { admittedAt, newAdmission } from "../../../src/gateway/admission.ts";
 import { Handles, handlesOf, isRef } from "../../../src/gateway/jobs/handle.ts";
 import { SigningKeys, signFields } from "../../../src/gateway/signing.ts";
 import { configOf } from "../../support/callers.ts";

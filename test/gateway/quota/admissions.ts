@@ -1,6 +1,6 @@
 // Requests and meters as the tests of quotas have them: time passed in, nothing asked of the outside.
 import { env } from "cloudflare:workers";
-import { newAdmission } from "../../../src/gateway/jobs/admission.ts";
+import { newAdmission } from "../../../src/gateway/admission.ts";
 import type { AdmitAnswer, AdmitRequest, Ending } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { type Remote, remote } from "../../../src/wire/remote.ts";
