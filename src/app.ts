@@ -5,6 +5,7 @@ import { type Operation, openApi } from "./contract/operation.ts";
 import { describeFault, door } from "./door.ts";
 import { Problem } from "./errors.ts";
 import { gatewayOperations, gatewayRoutes } from "./gateway/app.ts";
+import { managementRelay } from "./gateway/management.ts";
 import { platform, platformOperations } from "./platform/app.ts";
 import { findUpstream, ownMedia } from "./upstream-choice.ts";
 import type { AppContext, AppEnv } from "./wire/exchange.ts";
@@ -17,6 +18,11 @@ app.get("/healthz", (c) => c.json({ status: "ok" }));
 app.get("/openapi.json", (c) => c.json(openApi(operations, { title: "Sluice", version: "0.1.0" })));
 app.route("/platform", platform);
 app.route("/", gatewayRoutes(findUpstream, ownMedia));
+// The gateway calls the embedded platform as any client does, through the front door.
+app.route(
+  "/",
+  managementRelay(async (c, request) => app.fetch(request, c.env, c.executionCtx)),
+);
 
 app.notFound((c) => refuse(noRoute(c), c.get("exchange")));
 app.onError((error, c) => {

@@ -5,6 +5,7 @@ export { Control } from "./gateway/control/control.ts";
 export { Generation } from "./gateway/images/generation.ts";
 export { Budget } from "./gateway/quota/budget.ts";
 export { EndpointQueue } from "./platform/endpoint-queue.ts";
+export { Account } from "./platform/management/account.ts";
 export { UserMeter } from "./upstream-choice.ts";
 
 export default app;

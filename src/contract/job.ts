@@ -41,6 +41,15 @@ export const healthSchema = z
       throttled: count,
       unhealthy: count,
     }),
+    scaling: z
+      .object({
+        type: z.enum(["QUEUE_DELAY", "REQUEST_COUNT"]),
+        value: count,
+        workersMin: count,
+        workersMax: count,
+        target: count.describe("How many workers the endpoint's scaler wants now."),
+      })
+      .optional(),
   })
   .meta({ id: "Health" });
 export type Health = z.infer<typeof healthSchema>;

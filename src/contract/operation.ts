@@ -6,6 +6,8 @@ export interface Operation {
   readonly method: "get" | "post" | "put" | "patch" | "delete";
   /** As OpenAPI writes it: `/models/{model}`. */
   readonly path: string;
+  /** The contract's own name of the operation. */
+  readonly id?: string;
   readonly summary: string;
   readonly access: "public" | "user" | "app" | "operator" | "platform" | "upstream";
   readonly query?: z.ZodType;
@@ -26,6 +28,7 @@ export const problemSchema = z
     error: z.string(),
     code: z.enum(Object.keys(errors) as [ErrorCode, ...ErrorCode[]]),
     requestId: z.string(),
+    message: z.string().optional().describe("The detail again, as management clients read it."),
   })
   .meta({ id: "Problem" });
 
@@ -53,7 +56,8 @@ function rewriteRefs<T>(value: T): T {
   return JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }
 
-export function openApi(operations: readonly Operation[], info: { title: string; version: string }) {
+/** `base` is where the paths begin, for a document that names them without it. */
+export function openApi(operations: readonly Operation[], info: { title: string; version: string }, base?: string) {
   const { components, write } = schemaWriter();
   const paths: Record<string, Record<string, object>> = {};
   for (const operation of operations) {
@@ -64,6 +68,7 @@ export function openApi(operations: readonly Operation[], info: { title: string;
   return rewriteRefs({
     openapi: "3.1.0",
     info,
+    ...(base !== undefined && { servers: [{ url: base }] }),
     paths,
     components: {
       schemas: components,
@@ -86,6 +91,7 @@ function describeOperation(operation: Operation, write: WriteSchema) {
   };
   const refusals = [...(operation.errors ?? []), ...always].map((code) => [errors[code].status, code] as const);
   return {
+    ...(operation.id !== undefined && { operationId: operation.id }),
     summary: operation.summary,
     security: operation.access === "public" ? [] : [{ bearer: [] }],
     parameters: [...pathParameters, ...queryParameters(operation.query, write)],

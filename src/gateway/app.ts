@@ -11,6 +11,13 @@ import { imagesOf } from "./images/images.ts";
 import { imageOperations, imageRoutes, type OwnMedia } from "./images/routes.ts";
 import { hookOperations, hookRoutes } from "./jobs/hooks.ts";
 import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
+import { managementOperations } from "./management.ts";
+import { operatorPlans } from "./operator-plans.ts";
+import { budgetOperations, budgetRoutes } from "./quota/admin-budget.ts";
+import { planOperations, planRoutes } from "./quota/admin-plans.ts";
+import { userOperations, userRoutes } from "./quota/admin-users.ts";
+import { tellMeter } from "./quota/revocation.ts";
+import { usageOperations, usageRoute } from "./quota/usage-route.ts";
 
 const findImages = (c: GatewayContext) => imagesOf(c.get("config"), c.env);
 
@@ -22,8 +29,13 @@ export function gatewayRoutes(findUpstream: FindUpstream, ownMedia: OwnMedia): H
   gateway.route("/", jobRoutes(findUpstream, findImages));
   gateway.route("/", hookRoutes(findImages));
   gateway.route("/", imageRoutes(findImages, ownMedia));
+  gateway.route("/", usageRoute);
   gateway.use("/admin/*", operatorOnly);
+  gateway.use("/admin/users/:user/revoke", tellMeter);
   gateway.route("/", controlRoutes);
+  gateway.route("/", userRoutes);
+  gateway.route("/", planRoutes(operatorPlans));
+  gateway.route("/", budgetRoutes);
   return gateway;
 }
 
@@ -34,5 +46,10 @@ export const gatewayOperations: readonly Operation[] = [
   ...jobOperations,
   ...hookOperations,
   ...imageOperations,
+  ...usageOperations,
   ...controlOperations,
+  ...userOperations,
+  ...planOperations,
+  ...budgetOperations,
+  ...managementOperations,
 ];

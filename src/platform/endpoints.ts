@@ -1,9 +1,11 @@
-// Which endpoints there are, and the queue of each: the public models, and the extra ones that ENDPOINTS names.
+// Which endpoints there are, and the queue of each: public models, the extra ones of ENDPOINTS, those of the account.
 import type { MiddlewareHandler } from "hono";
 import { Problem } from "../errors.ts";
 import { findModel } from "../models/index.ts";
 import { type Remote, remote } from "../wire/remote.ts";
 import type { PlatformEnv } from "./auth.ts";
+import { isKnown } from "./known-endpoints.ts";
+import type { Account } from "./management/account.ts";
 import type { EndpointQueue } from "./queue/endpoint-queue.ts";
 
 export interface EndpointEnv extends PlatformEnv {
@@ -24,12 +26,19 @@ export function endpointOf(name: string | undefined): string {
 /** Sets the endpoint's queue, or answers 404. A stub is made anew for each call, since one that broke stays broken. */
 export const endpoint: MiddlewareHandler<EndpointEnv> = async (c, next) => {
   const name = c.req.param("endpoint") ?? "";
-  const known = endpointName.test(name) && (findModel(name) || c.get("config").endpoints.includes(name));
-  if (!known) throw new Problem("ENDPOINT_NOT_FOUND", "endpoint not found");
+  const account = c.get("account");
+  const shipped = findModel(name) || c.get("config").endpoints.includes(name);
+  if (!endpointName.test(name) || !(shipped || (await isManaged(c.env.ACCOUNT, account, name)))) {
+    throw new Problem("ENDPOINT_NOT_FOUND", "endpoint not found");
+  }
   const exchange = c.get("exchange");
   exchange.model = name;
-  exchange.owner = c.get("account");
+  exchange.owner = account;
   const namespace = c.env.ENDPOINT_QUEUE;
-  c.set("queue", () => remote(namespace, queueName(c.get("account"), name)));
+  c.set("queue", () => remote(namespace, queueName(account, name)));
   await next();
 };
+
+function isManaged(accounts: DurableObjectNamespace<Account>, account: string, name: string): Promise<boolean> {
+  return isKnown(queueName(account, name), () => remote(accounts, account).hasEndpoint(name));
+}

@@ -71,8 +71,8 @@ export const jobs = new Hono<EndpointEnv>()
     const { removed } = accepted(await askOnce(c.get("queue"), (queue) => queue.purge()));
     return c.json({ removed, status: "completed" });
   })
-  .get("/health", async (c) => c.json(await ask(c.get("queue"), (queue) => queue.health())))
-  .get("/metrics", async (c) => c.json(await ask(c.get("queue"), (queue) => queue.metrics())))
+  .get("/health", async (c) => c.json(accepted(await ask(c.get("queue"), (queue) => queue.health()))))
+  .get("/metrics", async (c) => c.json(accepted(await ask(c.get("queue"), (queue) => queue.metrics()))))
   .get("/requests", zValidator("query", pageSchema, orRefuse), async (c) => {
     const { offset, limit } = c.req.valid("query");
     return c.json(accepted(await ask(c.get("queue"), (queue) => queue.requests(offset, limit))));

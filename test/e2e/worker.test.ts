@@ -1,6 +1,7 @@
 // A worker that speaks the protocol exactly as unmodified workers of the real service do.
 import { spawnSync } from "node:child_process";
-import { connect } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
 import { root } from "../../src/cli/wrangler.ts";
@@ -106,27 +107,18 @@ describe("an attached worker", () => {
 });
 
 describe("a worker that leaves in the middle of a held take", () => {
-  it("leaves the job to the next one, without a retry, when it closed quietly", async () => {
-    await leaveDuringTake("left", async (gone) => void (await gone.leave()));
-  });
-
-  it("… and when its connection was reset", async () => {
-    await leaveDuringTake("reset", async () => {
-      const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
-      const head = ["GET /platform/v2/reset/job-take/rude?gpu=none&job_in_progress=0 HTTP/1.1", "Host: sluice"];
-      socket.write([...head, `Authorization: ${testSettings.PLATFORM_API_KEY}`, "", ""].join("\r\n"));
-      await workersOf("reset", 2);
-      socket.resetAndDestroy();
-    });
-  });
-
-  async function leaveDuringTake(endpoint: EndpointName, leave: (gone: ScriptedWorker) => Promise<void>) {
-    const gone = worker(endpoint, "gone");
-    const cut = gone.take().catch(() => undefined);
+  it.each([
+    ["left", "closed quietly", (socket: Socket) => socket.destroy()],
+    ["reset", "reset", (socket: Socket) => socket.resetAndDestroy()],
+  ] as const)("leaves the job to the next one, without a retry (%s: %s)", async (endpoint, _how, leave) => {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    const head = [`GET /platform/v2/${endpoint}/job-take/gone?gpu=none&job_in_progress=0 HTTP/1.1`, "Host: sluice"];
+    socket.write([...head, `Authorization: ${testSettings.PLATFORM_API_KEY}`, "", ""].join("\r\n"));
     await workersOf(endpoint, 1);
-    await leave(gone);
-    if (endpoint === "reset") await gone.leave();
-    await cut;
+    const closed = once(socket, "close");
+    leave(socket);
+    await closed;
+
     const { id } = await call(`${endpoint}/run`, { input: {} });
     const next = worker(endpoint, "next");
     const taken = await eventually("the job at the next worker", 10_000, () => next.take());
@@ -135,7 +127,7 @@ describe("a worker that leaves in the middle of a held take", () => {
     const job = await call(`${endpoint}/status/${id}`);
     expect(job).toMatchObject({ status: "COMPLETED", workerId: "next", output: "here" });
     expect(job.retries).toBeUndefined();
-  }
+  });
 
   async function workersOf(endpoint: EndpointName, count: number): Promise<void> {
     await eventually(`${count} waiting workers`, 5000, async () => {

@@ -18,6 +18,8 @@ export interface ServeOptions {
 
 const startMs = 20_000;
 const keptLogLines = 200;
+/** As Linux counts CPU for everybody. */
+const clockTickMs = 10;
 const memoryDisk = "/dev/shm";
 
 export class Server {
@@ -116,6 +118,13 @@ export class Server {
     const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
     const kilobytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) * 1024;
     return { peak: kilobytes("VmHWM"), now: kilobytes("VmRSS") };
+  }
+
+  /** CPU that the process has used. */
+  cpuMs(): number {
+    const fields = readFileSync(`/proc/${this.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+    const [user, system] = [Number(fields[11]), Number(fields[12])];
+    return (user + system) * clockTickMs;
   }
 
   /** Lets the peak be counted anew. */

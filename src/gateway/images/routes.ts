@@ -8,6 +8,7 @@ import { orRefuse } from "../../wire/refusals.ts";
 import { type Remote, remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { floodShield } from "../flood-shield.ts";
 import { authenticate, permitted } from "../guards.ts";
 import type { GalleryCalls } from "../quota/metering.ts";
 import type { Images } from "./images.ts";
@@ -28,12 +29,19 @@ const galleryQuery = z.object({
 
 export function imageRoutes(findImages: (c: GatewayContext) => Images, ownMedia: OwnMedia): Hono<GatewayEnv> {
   const images = new Hono<GatewayEnv>();
-  images.get("/images", authenticate, permitted("images"), zValidator("query", galleryQuery, orRefuse), (c) => {
-    const { cursor, limit } = c.req.valid("query");
-    return list(c, cursor, limit);
-  });
+  images.get(
+    "/images",
+    authenticate,
+    floodShield,
+    permitted("images"),
+    zValidator("query", galleryQuery, orRefuse),
+    (c) => {
+      const { cursor, limit } = c.req.valid("query");
+      return list(c, cursor, limit);
+    },
+  );
   images.get("/images/:key", (c) => serve(c, findImages(c), ownMedia));
-  images.delete("/images/:key", authenticate, permitted("images"), (c) => remove(c, findImages(c)));
+  images.delete("/images/:key", authenticate, floodShield, permitted("images"), (c) => remove(c, findImages(c)));
   return images;
 }
 

@@ -2,12 +2,12 @@
 import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import { newAdmission } from "../admission.ts";
+import { keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
 import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";
-import { keptResult } from "./kept-result.ts";
 import { forgetEnding } from "./settling.ts";
 import { admit, jobKey, payerTerms, setQuota } from "./submit.ts";
 import type { JobEnv } from "./target.ts";

@@ -17,6 +17,7 @@ import { orRefuse } from "../../wire/refusals.ts";
 import type { Remote } from "../../wire/remote.ts";
 import { remote } from "../../wire/remote.ts";
 import type { GatewayContext } from "../env.ts";
+import { floodShield } from "../flood-shield.ts";
 import { authenticate, identifyCaller, permitted } from "../guards.ts";
 import type { Images } from "../images/images.ts";
 import type { Metering } from "../quota/metering.ts";
@@ -58,7 +59,7 @@ export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): H
 
   jobs.use("/v2/:model/openai/*", openAiErrors);
   jobs.get("/v2/:model/events/:job", ...byTicket, events);
-  jobs.use("/v2/:model/*", authenticate);
+  jobs.use("/v2/:model/*", authenticate, floodShield);
   jobs.post("/v2/:model/run", permitted("run"), knownModel, equip, (c) => submitOrReuse(c, "run"));
   jobs.post("/v2/:model/runsync", permitted("runsync"), knownModel, waitQuery, equip, (c) =>
     submitOrReuse(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
@@ -107,7 +108,8 @@ const relayed = [
 ] as const;
 const metered = [
   ...relayed,
-  ...(["INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE", "RATE_LIMITED", "METER_UNAVAILABLE"] as const),
+  ...(["INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE", "METER_UNAVAILABLE"] as const),
+  ...(["RATE_LIMITED", "TOO_MANY_JOBS", "QUOTA_EXCEEDED", "IN_PROGRESS", "IDEMPOTENCY_MISMATCH"] as const),
 ];
 const asked = { access: "user", errors: [...relayed, "JOB_NOT_FOUND"] } as const;
 const submitted = { access: "user", method: "post", body: jobRequestSchema, errors: metered } as const;

@@ -49,7 +49,7 @@ function marked(c: Context<JobEnv>, response: Response, cache: "HIT" | "MISS" | 
   return response;
 }
 
-/** No money, no meter: the flood shield alone counts. Undefined where no link can be made, which is a miss. */
+/** No money, no meter. Undefined where no link can be made, which is a miss. */
 async function answerHit(
   c: Context<JobEnv>,
   operation: "run" | "runsync",
@@ -58,8 +58,6 @@ async function answerHit(
   const { reuse } = c.get("images");
   const now = Date.now();
   const principal = c.get("principal");
-  const { success } = await c.env.FLOOD.limit({ key: principal.payer }).catch(() => ({ success: true }));
-  if (!success) throw new Problem("RATE_LIMITED", "Too many requests at once.", { "Retry-After": "10" });
   const own = await reuse.own(found, principal, now).catch(() => undefined);
   if (!own) return undefined;
   const job = { ref: reuse.refOf(own.key, operation), admission: newAdmission(now) };

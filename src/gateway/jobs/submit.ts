@@ -2,7 +2,6 @@
 import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
-import { newAdmission } from "../admission.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";

@@ -1,15 +1,23 @@
 // How a meter comes by its slice of the app's budget: one question at a time, for all that wait; what is left goes back.
 import type { Remote } from "../../wire/remote.ts";
 import type { Budget, LeaseAnswer } from "./budget.ts";
-import type { Meter } from "./meter.ts";
+import type { Leases } from "./leases.ts";
 import type { AdmitAnswer } from "./metering.ts";
 import { dayOf } from "./periods.ts";
+import type { Spending } from "./spending.ts";
 
 const retryReportMs = 10_000;
 /** Each question admits one that waits at least. */
 const maxRounds = 1000;
 /** What was refused is refused so long without asking again. */
 const refusedMs = 2000;
+
+/** What slices need of a meter; read at each use, since a failed transaction reads its stores anew. */
+export interface SlicedMeter {
+  readonly leases: Leases;
+  readonly spending: Pick<Spending, "consumed">;
+  transaction<T>(work: () => T): T;
+}
 
 interface Refusal {
   readonly needed: number;
@@ -20,13 +28,13 @@ interface Refusal {
 
 export class BudgetSlices {
   readonly #name: string;
-  readonly #meter: Meter;
+  readonly #meter: SlicedMeter;
   readonly #budget: Pick<Remote<Budget>, "lease" | "report">;
   #underWay: Promise<LeaseAnswer | undefined> | undefined;
   #waiting = 0;
   #refused: Refusal | undefined;
 
-  constructor(name: string, meter: Meter, budget: Pick<Remote<Budget>, "lease" | "report">) {
+  constructor(name: string, meter: SlicedMeter, budget: Pick<Remote<Budget>, "lease" | "report">) {
     this.#name = name;
     this.#meter = meter;
     this.#budget = budget;
@@ -115,7 +123,7 @@ export class BudgetSlices {
 
 const unreachable: AdmitAnswer = {
   admitted: false,
-  code: "UNAVAILABLE",
+  code: "METER_UNAVAILABLE",
   detail: "The app's budget cannot be asked.",
   retryAfterSeconds: 1,
 };

@@ -42,9 +42,9 @@ export interface BudgetState {
 }
 
 const leaseMs = 60_000;
-/** A slice is for so many requests like this one, and never more than this part of what is left. */
+/** A slice is for so many requests like this one, and never more than such a part of what is left: a thousand may share. */
 const requestsASlice = 20;
-const partASlice = 100;
+const partASlice = 1000;
 /** Meters correct a day as long as its jobs may end. */
 const keptDays = 9;
 

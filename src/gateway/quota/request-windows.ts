@@ -1,6 +1,7 @@
 // How many requests were admitted lately: a sliding counter an account, window and scope, in memory and in SQL.
-import { type Window, windowMs } from "./periods.ts";
+import { dayMs, type Window, windowMs } from "./periods.ts";
 import { SlidingCounter } from "./sliding-counter.ts";
+import { payersAccount } from "./spending.ts";
 
 interface Row extends Record<string, SqlStorageValue> {
   account: string;
@@ -9,6 +10,8 @@ interface Row extends Record<string, SqlStorageValue> {
   newest: number;
   counts: ArrayBuffer;
 }
+
+const keptTokenMs = 2 * dayMs;
 
 export class RequestWindows {
   readonly #sql: SqlStorage;
@@ -33,7 +36,7 @@ export class RequestWindows {
     counter.add(now);
     this.#sql.exec(
       "INSERT OR REPLACE INTO windows (account, per, scope, newest, counts, emptyAt) VALUES (?, ?, ?, ?, ?, ?)",
-      ...[account, per, scope, counter.newest, counter.bytes, counter.fallsTo(0, now)],
+      ...[account, per, scope, counter.newest, counter.bytes, Math.min(counter.fallsTo(0, now), endOf(account, now))],
     );
   }
 
@@ -49,6 +52,11 @@ export class RequestWindows {
   #forget(rows: Iterable<Row>): void {
     for (const { account, per, scope } of rows) this.#counters.delete(keyOf(account, per, scope));
   }
+}
+
+/** A token does not outlive a day, so neither does its longest window. */
+function endOf(account: string, now: number): number {
+  return account === payersAccount ? Number.POSITIVE_INFINITY : now + keptTokenMs;
 }
 
 function keyOf(account: string, per: Window, scope: string): string {

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { microUsdAsUsd } from "./amounts.ts";
 import type { Standing } from "./decide.ts";
-import type { Claims, Meter } from "./meter.ts";
+import type { MeterStores } from "./meter-stores.ts";
 
 export interface LimitUsage {
   readonly name: string;
@@ -20,11 +20,11 @@ export interface MeterUsage {
   readonly totals: { readonly known: number; readonly assumed: number; readonly reserved: number };
 }
 
-export function describeUsage(meter: Meter, claims: Claims, now: number): MeterUsage {
-  const { known, assumed, reserved } = meter.spending.totals();
+export function describeUsage(stores: MeterStores, standings: readonly Standing[]): MeterUsage {
+  const { known, assumed, reserved } = stores.spending.totals();
   return {
-    plan: meter.settings.current.plan,
-    limits: meter.standings(claims, now).map(describeLimit),
+    plan: stores.settings.current.plan,
+    limits: standings.map(describeLimit),
     totals: { known, assumed, reserved },
   };
 }

@@ -93,14 +93,29 @@ export class AttachedWorkers {
   }
 
   /** Wakes the worker that waits longest, by its newest call: an older one may have lost its caller unnoticed. */
-  wakeNext(now: number): number | undefined {
-    const [longest] = this.#takers;
+  wakeNext(now: number, mayTake: (worker: string) => boolean): number | undefined {
+    const longest = this.#takers.find(({ worker }) => mayTake(worker));
     const taker = this.#takers.findLast(({ worker }) => worker === longest?.worker);
     if (!taker) return undefined;
     remove(this.#takers, taker);
     this.heard(taker.worker, now);
     taker.wake();
     return taker.batch;
+  }
+
+  /** Wakes all that wait for a job. */
+  wakeAll(): void {
+    for (const { wake } of this.#takers.splice(0)) wake();
+  }
+
+  busy(): number {
+    let busy = 0;
+    for (const { jobs } of this.#workers.values()) busy += jobs.size > 0 ? 1 : 0;
+    return busy;
+  }
+
+  isBusy(worker: string): boolean {
+    return (this.#workers.get(worker)?.jobs.size ?? 0) > 0;
   }
 
   /** Until when somebody counts as present; undefined where nobody does. */
@@ -128,8 +143,7 @@ export class AttachedWorkers {
 
   count(now: number): { idle: number; running: number } {
     this.#forget(now);
-    let running = 0;
-    for (const { jobs } of this.#workers.values()) running += jobs.size > 0 ? 1 : 0;
+    const running = this.busy();
     return { idle: this.#workers.size - running, running };
   }
 

@@ -4,8 +4,10 @@ import type { Health } from "../../contract/job.ts";
 import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { migrate } from "../../wire/migrate.ts";
+import { remote } from "../../wire/remote.ts";
 import type { builtInRunner } from "../workers/built-in.ts";
-import { type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
+import { defaultEndpointSettings, type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
+import type { ExecutedRow } from "./executed.ts";
 import { Gate } from "./gate.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { describeJob, type JobRow } from "./job.ts";
@@ -13,11 +15,24 @@ import { Courier } from "./notices.ts";
 import { bodyOf } from "./payloads.ts";
 import { Queue, type Submission } from "./queue.ts";
 import { steps } from "./schema.ts";
-import { type Body, type JobView, noJob, notHeld, type Refusal, type TakenJob, tooManyWorkers } from "./views.ts";
+import {
+  type Body,
+  type JobView,
+  noEndpoint,
+  noJob,
+  notHeld,
+  type Refusal,
+  type TakenJob,
+  tooManyWorkers,
+} from "./views.ts";
 import { type Outcome, WorkerDesk } from "./worker-desk.ts";
 
 /** An alarm that failed comes back after this. */
 const retryAlarmMs = 1000;
+
+type Waiting = "runsync" | "status" | "openai";
+type Streaming = "stream" | "openai";
+type Part = { status: JobState; items: string[] };
 
 export class EndpointQueue extends DurableObject<Env> {
   /** Tests set their own. */
@@ -69,7 +84,9 @@ export class EndpointQueue extends DurableObject<Env> {
     const leave = rated ? this.#gate.enter(rated) : () => {};
     const upload = this.#queue.store.newPayloadKey();
     try {
-      return { upload, size: await this.#queue.store.payloads.upload(upload, body, this.clock()) };
+      const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
+      this.#arm();
+      return { upload, size: await stored };
     } catch (error) {
       this.discard(upload);
       throw error;
@@ -92,12 +109,7 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until the job is at its end or the time is over. Who submitted it was let in then. */
-  async wait(
-    id: string,
-    waitMs: number,
-    ticket: string,
-    operation: "runsync" | "status" | "openai",
-  ): Promise<JobView | Refusal> {
+  async wait(id: string, waitMs: number, ticket: string, operation: Waiting): Promise<JobView | Refusal> {
     const refusal = operation === "status" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
     const leave = this.#gate.enter(operation);
@@ -110,12 +122,7 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   /** Holds until there is a chunk, the end, or the time is over; hands each chunk out once. */
-  async stream(
-    id: string,
-    waitMs: number,
-    ticket: string,
-    operation: "stream" | "openai" = "stream",
-  ): Promise<{ status: JobState; items: string[] } | Refusal> {
+  async stream(id: string, waitMs: number, ticket: string, operation: Streaming = "stream"): Promise<Part | Refusal> {
     const refusal = operation === "stream" ? this.#gate.refuse(operation) : undefined;
     if (refusal) return refusal;
     const leave = this.#gate.enter(operation);
@@ -170,19 +177,21 @@ export class EndpointQueue extends DurableObject<Env> {
     });
   }
 
-  health(): Health {
-    return this.#queue.health();
+  health(): Health | Refusal {
+    return this.#queue.settings.closed ? noEndpoint : this.#queue.health();
   }
 
   metrics() {
+    if (this.#queue.settings.closed) return noEndpoint;
     return { workers: this.#queue.health().workers, readyWorkers: this.#queue.readyWorkers() };
   }
 
   /** Holds until there is a job. Whoever leaves meanwhile says so by its ticket, or gives the jobs back. */
   async take(worker: string, ticket: string, count: number, holdMs: number): Promise<TakenJob[] | Refusal> {
-    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
     const deadline = this.clock() + holdMs;
     for (;;) {
+      const refusal = this.#refuseWorker(worker);
+      if (refusal) return refusal;
       this.#desk.heard(worker);
       const jobs = this.#queue.take(worker, count);
       this.#arm();
@@ -190,6 +199,11 @@ export class EndpointQueue extends DurableObject<Env> {
       const left = deadline - this.clock();
       if (left <= 0 || !(await this.#desk.holdForJob(this.#held, ticket, worker, count, left))) return [];
     }
+  }
+
+  #refuseWorker(worker: string): Refusal | undefined {
+    if (this.#queue.settings.closed) return noEndpoint;
+    return this.#queue.workers.hasRoomFor(worker) ? undefined : tooManyWorkers;
   }
 
   /** The caller of a held operation is gone. */
@@ -206,13 +220,15 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   async stops(worker: string, ticket: string, holdMs: number): Promise<string[] | Refusal> {
-    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    const refusal = this.#refuseWorker(worker);
+    if (refusal) return refusal;
     this.#desk.heard(worker);
     return this.#desk.holdForStops(this.#held, ticket, worker, holdMs);
   }
 
   ping(worker: string, jobs: readonly string[]): { ok: true } | Refusal {
-    if (!this.#queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    const refusal = this.#refuseWorker(worker);
+    if (refusal) return refusal;
     this.#desk.heard(worker);
     this.#desk.ping(worker, jobs);
     this.#arm();
@@ -250,11 +266,21 @@ export class EndpointQueue extends DurableObject<Env> {
     this.#arm();
   }
 
-  /** The endpoint is deleted: queue, results and history go for good. */
+  /** The endpoint is about to be deleted: nothing comes in any more, what runs ends. Answers what ran. */
+  retire(): ExecutedRow[] {
+    this.configure({ ...this.#queue.settings, closed: true });
+    this.#queue.retire();
+    return this.#queue.store.executed.all();
+  }
+
+  /** The retired endpoint is deleted: queue, results and history go for good. Only that it is closed stays known. */
   async wipe(): Promise<void> {
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
-    this.ctx.abort("the endpoint was deleted");
+    this.#armedAt = undefined;
+    migrate(this.ctx.storage, steps);
+    this.#queue.store.forget();
+    this.configure({ ...defaultEndpointSettings, closed: true });
   }
 
   #view(id: string): JobView | Refusal {
@@ -289,12 +315,18 @@ export class EndpointQueue extends DurableObject<Env> {
     this.ctx.waitUntil(this.ctx.storage.setAlarm(next));
   }
 
+  async #tellAccount(rows: readonly ExecutedRow[]): Promise<void> {
+    const [account = "", endpoint = ""] = this.ctx.id.name?.split("/") ?? [];
+    await remote(this.env.ACCOUNT, account).recordExecuted(endpoint, rows);
+  }
+
   /** Never throws: the runtime would give up on it after a few tries, and every timer with it. */
   override async alarm(): Promise<void> {
     this.#armedAt = undefined;
     try {
       this.#queue.tick();
       this.#courier.send();
+      await this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
       this.#arm();
     } catch (error) {
       const name = error instanceof Error ? error.name : "unknown";

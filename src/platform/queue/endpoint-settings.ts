@@ -12,6 +12,15 @@ export const endpointSettingsSchema = z.object({
     .max(limits.executionTimeoutMs.max)
     .default(limits.executionTimeoutMs.default),
   requestsPerWorker: z.int().min(0).max(100_000).default(1),
+  /** The endpoint was deleted: nothing is taken any more. */
+  closed: z.boolean().default(false),
+  /** Of an endpoint that was made by the management interface: its scaler, and the meter that its run time goes to. */
+  managed: z
+    .object({
+      scaler: z.object({ type: z.enum(["QUEUE_DELAY", "REQUEST_COUNT"]), value: z.int().min(1) }),
+      meter: z.int(),
+    })
+    .optional(),
 });
 export type EndpointSettings = z.output<typeof endpointSettingsSchema>;
 

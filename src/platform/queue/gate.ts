@@ -2,7 +2,7 @@
 import type { RatedOperation } from "../../contract/rates.ts";
 import type { Queue } from "./queue.ts";
 import { RateLimits } from "./rate-limits.ts";
-import { queueFull, type Refusal } from "./views.ts";
+import { noEndpoint, queueFull, type Refusal } from "./views.ts";
 
 export class Gate {
   readonly #queue: Queue;
@@ -16,7 +16,8 @@ export class Gate {
 
   /** Counts the request and says why it must not go on. `bytes` are what it would store. */
   refuse(operation: RatedOperation, bytes?: number): Refusal | undefined {
-    const { requestsPerWorker } = this.#queue.settings;
+    const { requestsPerWorker, closed } = this.#queue.settings;
+    if (closed) return noEndpoint;
     const verdict = this.#rates.admit(operation, this.#queue.runningWorkers(), requestsPerWorker, this.#now());
     if (verdict.allowed) return bytes === undefined ? undefined : this.full(bytes);
     const { detail, retryAfterSeconds } = verdict;

@@ -1,6 +1,7 @@
 // The jobs of one endpoint in SQL: every move keeps the totals, the timers and the outbox in step, in one transaction.
 import { isFinal } from "../../contract/states.ts";
 import { Chunks } from "./chunks.ts";
+import { Executed } from "./executed.ts";
 import { describeJob, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
 import { Outbox } from "./outbox.ts";
 import { Payloads } from "./payloads.ts";
@@ -39,6 +40,7 @@ export class JobStore {
   readonly payloads: Payloads;
   readonly outbox: Outbox;
   readonly chunks: Chunks;
+  readonly executed: Executed;
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
   /** The endpoint's own setting, for jobs that bring none. */
@@ -52,6 +54,12 @@ export class JobStore {
     this.payloads = new Payloads(storage.sql);
     this.outbox = new Outbox(storage.sql);
     this.chunks = new Chunks(storage.sql);
+    this.executed = new Executed(storage.sql);
+    this.#totals = this.#readTotals();
+  }
+
+  /** What lay in storage is gone, and with it what memory knew of it. */
+  forget(): void {
     this.#totals = this.#readTotals();
   }
 
@@ -128,8 +136,9 @@ export class JobStore {
 
   nextDue(): number | undefined {
     const jobs = this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM jobs").one().at;
-    const uploads = this.payloads.nextUploadDue();
-    return jobs === null || uploads === undefined ? (jobs ?? uploads) : Math.min(jobs, uploads);
+    const times = [jobs ?? undefined, this.payloads.nextUploadDue(), this.executed.nextDue()];
+    const known = times.filter((time) => time !== undefined);
+    return known.length > 0 ? Math.min(...known) : undefined;
   }
 
   /** Newest first. */
@@ -142,6 +151,7 @@ export class JobStore {
     const status = moves[job.status][event];
     if (status === undefined) return undefined;
     this.#count(job, -1);
+    if (job.status === "IN_PROGRESS") this.executed.add(event, job.worker, job.takenAt, now);
     if (status === "deleted") {
       this.#delete(job);
       return { job, deleted: true };

@@ -38,12 +38,18 @@ export class Payloads {
     for (let part = 0; ; part++) {
       const { value }: { value?: Uint8Array | undefined } = await reader.readAtLeast(rowBytes, new Uint8Array(buffer));
       if (value === undefined || value.byteLength === 0) break;
+      // Removed while it still flowed, what follows would belong to nobody.
+      if (!this.#isUpload(key)) throw new Error("the upload took too long");
       this.#putRow(key, part, value);
       size += value.byteLength;
       buffer = value.buffer;
       if (value.byteLength < rowBytes) break;
     }
     return size;
+  }
+
+  #isUpload(key: number): boolean {
+    return this.#sql.exec("SELECT 1 FROM uploads WHERE key = ?", key).toArray().length > 0;
   }
 
   /** False where the upload is gone: its time was over before the job came. */

@@ -8,6 +8,7 @@ import { isBuiltIn } from "./fleet.ts";
 import { abandonedError, isHeldBy, type JobEvent, type JobRow, nextTimer, overranError, retentionMs } from "./job.ts";
 import { type Change, JobStore, type Stored } from "./job-store.ts";
 import { Presence } from "./presence.ts";
+import { workersWanted } from "./scaling.ts";
 
 export const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
 
@@ -50,6 +51,7 @@ export class Queue {
     this.#settings = settings;
     this.#builtIn = new BuiltInRuns(around.runBuiltIn);
     this.store = new JobStore(storage, settings.executionTimeoutMs);
+    this.store.executed.meter = settings.managed?.meter;
     this.presence = new Presence(storage.sql);
     this.workers = new AttachedWorkers(this.presence.until);
     this.#recover();
@@ -95,6 +97,7 @@ export class Queue {
   configure(settings: EndpointSettings): void {
     this.#settings = settings;
     this.store.executionTimeoutMs = settings.executionTimeoutMs;
+    this.store.executed.meter = settings.managed?.meter;
     for (const worker of this.store.busyWorkers()) {
       for (const job of this.store.heldBy(worker)) this.store.update(job, {});
     }
@@ -151,7 +154,7 @@ export class Queue {
   dispatch(): void {
     const now = this.#around.now();
     for (let { waiting } = this.store.totals; waiting > 0; ) {
-      const taken = this.workers.wakeNext(now);
+      const taken = this.workers.wakeNext(now, (worker) => this.#mayTake(worker));
       if (taken === undefined) break;
       waiting -= taken;
     }
@@ -160,10 +163,26 @@ export class Queue {
 
   /** Jobs for a real worker, now in its hands. */
   take(worker: string, count: number): JobRow[] {
+    if (!this.#mayTake(worker)) return [];
     const now = this.#around.now();
     const taken = this.#nextWaiting(count, now).flatMap((job) => this.#give(job, worker, now) ?? []);
     for (const job of taken) this.workers.holds(worker, job.id, now);
     return taken;
+  }
+
+  /** The workers of a managed endpoint are as many as its settings say: one more waits until another is done. */
+  #mayTake(worker: string): boolean {
+    const { managed, workersMax } = this.#settings;
+    return managed === undefined || this.workers.isBusy(worker) || this.workers.busy() < workersMax;
+  }
+
+  /** Ends whatever waits or runs: the endpoint is about to be deleted. */
+  retire(): void {
+    this.purge();
+    for (const worker of this.store.busyWorkers()) {
+      for (const job of this.store.heldBy(worker)) this.apply(job, "cancelled");
+    }
+    this.workers.wakeAll();
   }
 
   #give(job: JobRow, worker: string, now: number): JobRow | undefined {
@@ -266,7 +285,17 @@ export class Queue {
     const { completed, failed, running: inProgress, waiting: inQueue, retried } = this.store.totals;
     const { idle, running } = this.#countWorkers();
     const workers = { idle, initializing: 0, ready: idle + running, running, throttled: 0, unhealthy: 0 };
-    return { jobs: { completed, failed, inProgress, inQueue, retried }, workers };
+    return { jobs: { completed, failed, inProgress, inQueue, retried }, workers, ...this.#scaling(running) };
+  }
+
+  #scaling(running: number) {
+    const { managed, workersMin, workersMax } = this.#settings;
+    if (!managed) return {};
+    const { waiting, waitingLow } = this.store.totals;
+    const oldest = this.store.firstWaiting(1)[0]?.queuedAt;
+    const longestWaitMs = oldest === undefined ? 0 : this.#around.now() - oldest;
+    const target = workersWanted(this.#settings, { waiting: waiting - waitingLow, running, longestWaitMs });
+    return { scaling: { ...managed.scaler, workersMin, workersMax, target } };
   }
 
   readyWorkers(): string[] {

@@ -82,4 +82,15 @@ export const steps: readonly string[] = [
 
   CREATE TABLE settings (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
   `,
+  `
+  CREATE TABLE executed (
+    meter INTEGER NOT NULL,
+    hour INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    ms INTEGER NOT NULL,
+    tellAt INTEGER,
+    PRIMARY KEY (meter, hour, worker)
+  ) WITHOUT ROWID;
+  CREATE INDEX executed_tell ON executed (tellAt) WHERE tellAt IS NOT NULL;
+  `,
 ];

@@ -22,6 +22,9 @@ export interface TakenJob {
   readonly request: Body;
 }
 
+/** It was deleted, and an isolate has not heard of it yet. */
+export const noEndpoint: Refusal = { refused: "ENDPOINT_NOT_FOUND", detail: "endpoint not found" };
+
 export const noJob: Refusal = { refused: "JOB_NOT_FOUND", detail: "job not found" };
 
 export const notHeld: Refusal = { refused: "JOB_NOT_HELD", detail: "this worker does not hold the job" };

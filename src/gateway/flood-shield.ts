@@ -1,0 +1,23 @@
+// The flood shield: counts a payer's requests at the edge before anything costs. It is coarse, and never the quota.
+import type { MiddlewareHandler } from "hono";
+import { Problem } from "../errors.ts";
+import type { GatewayEnv } from "./env.ts";
+
+const windowSeconds = 10;
+
+/** Stands behind `authenticate`. A shield that cannot be reached lets everybody through: the meter still counts. */
+export const floodShield: MiddlewareHandler<GatewayEnv> = async (c, next) => {
+  if (!(await isLet(c.env.FLOOD, c.get("principal").payer))) {
+    throw new Problem("RATE_LIMITED", "flood: too many requests at once", { "Retry-After": String(windowSeconds) });
+  }
+  await next();
+};
+
+async function isLet(shield: RateLimit, payer: string): Promise<boolean> {
+  try {
+    return (await shield.limit({ key: payer })).success;
+  } catch {
+    console.error(JSON.stringify({ binding: "FLOOD", problem: "cannot be reached" }));
+    return true;
+  }
+}

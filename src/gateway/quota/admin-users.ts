@@ -1,0 +1,135 @@
+// `/admin/users/:user`: a user's plan, rules and grants, what is used of them, and a fresh start.
+import { zValidator } from "@hono/zod-validator";
+import { Hono } from "hono";
+import * as z from "zod";
+import type { Operation } from "../../contract/operation.ts";
+import { orRefuse } from "../../wire/refusals.ts";
+import { readSmallJson } from "../../wire/small-body.ts";
+import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { readControl } from "../guards.ts";
+import { isUserId, readOwner } from "../owners.ts";
+import { microUsd, planNameSchema, rulesSchema } from "../rules.ts";
+import type { AccountSettings, Grant } from "./account-settings.ts";
+import { plansByName } from "./admin-plans.ts";
+import { microUsdAsUsd } from "./amounts.ts";
+import { meterOf, orUnavailable } from "./meter-stub.ts";
+import { endOf } from "./periods.ts";
+import { limitSchema, renderLimit, renderSpent, spentSchema } from "./usage.ts";
+
+const userParam = z.object({ user: z.string().refine(isUserId, "expected a user's id") });
+
+const unitSchema = z.enum(["requests", "jobs", "usd"]);
+const changeSchema = z
+  .strictObject({
+    plan: planNameSchema.nullable().optional().describe("Goes before what tokens claim; null takes it back."),
+    rules: rulesSchema.nullable().optional().describe("Go before any plan's; null takes them back."),
+  })
+  .meta({ id: "UserChange" });
+const grantSchema = z
+  .strictObject({
+    unit: unitSchema,
+    amount: z.number().positive().max(1_000_000_000).describe("On top of every rule of this unit."),
+    expiresAt: z.iso.datetime().optional().describe("Without it, the end of the month in UTC."),
+  })
+  .refine(({ unit, amount }) => unit === "usd" || Number.isInteger(amount), {
+    path: ["amount"],
+    error: "expected a whole number",
+  })
+  .meta({ id: "GrantRequest" });
+const userSchema = z
+  .object({
+    user: z.string(),
+    plan: z.string().nullable().describe("What the operator set; null leaves it to the token."),
+    rules: rulesSchema.nullable(),
+    grants: z.array(z.object({ unit: unitSchema, amount: z.number(), expiresAt: z.iso.datetime() })),
+    revokedAt: z.iso.datetime().nullable(),
+    limits: z.array(limitSchema).describe("Under the operator's plan or rules, else under the default plan."),
+    spent: spentSchema,
+  })
+  .meta({ id: "User" });
+
+/** Stands behind `operatorOnly`. */
+export const userRoutes = new Hono<GatewayEnv>()
+  .get("/admin/users/:user", zValidator("param", userParam, orRefuse), async (c) =>
+    c.json(await describeUser(c, c.req.valid("param").user)),
+  )
+  .patch("/admin/users/:user", zValidator("param", userParam, orRefuse), async (c) => {
+    const { user } = c.req.valid("param");
+    const change = await readSmallJson(c.req.raw, changeSchema);
+    await changeUser(c, user, (settings) => applied(settings, change));
+    return c.json(await describeUser(c, user));
+  })
+  .post("/admin/users/:user/grant", zValidator("param", userParam, orRefuse), async (c) => {
+    const { user } = c.req.valid("param");
+    const { unit, amount, expiresAt } = await readSmallJson(c.req.raw, grantSchema);
+    const end = expiresAt === undefined ? endOf("month", c.get("exchange").startedAt) : Date.parse(expiresAt);
+    const grant: Grant = { unit, amount: unit === "usd" ? microUsd(amount) : amount, expiresAt: end };
+    await changeUser(c, user, (settings) => ({ ...settings, grants: [...settings.grants, grant].slice(-maxGrants) }));
+    return c.json(await describeUser(c, user));
+  })
+  .post("/admin/users/:user/reset", zValidator("param", userParam, orRefuse), async (c) => {
+    const { user } = c.req.valid("param");
+    await orUnavailable(meterOf(c.env, readOwner(user)).reset());
+    return c.json(await describeUser(c, user));
+  });
+
+const maxGrants = 50;
+
+async function changeUser(c: GatewayContext, user: string, change: (settings: AccountSettings) => AccountSettings) {
+  const meter = meterOf(c.env, readOwner(user));
+  await orUnavailable(meter.settings().then((settings) => meter.configure(change(settings))));
+}
+
+function applied(settings: AccountSettings, { plan, rules }: z.output<typeof changeSchema>): AccountSettings {
+  const next = {
+    plan: plan === undefined ? settings.plan : plan,
+    rules: rules === undefined ? settings.rules : rules,
+  };
+  return {
+    grants: settings.grants,
+    ...(next.plan != null && { plan: next.plan }),
+    ...(next.rules && { rules: next.rules }),
+  };
+}
+
+async function describeUser(c: GatewayContext, user: string): Promise<z.output<typeof userSchema>> {
+  const owner = readOwner(user);
+  const meter = meterOf(c.env, owner);
+  const plans = plansByName(await readControl(c));
+  const claims = { plan: c.get("config").defaultPlan, plans, token: undefined };
+  const [settings, usage, revokedAt] = await orUnavailable(
+    Promise.all([meter.settings(), meter.usage(claims), meter.revokedAt(owner)]),
+  );
+  return {
+    user: owner,
+    plan: settings.plan ?? null,
+    rules: settings.rules ? [...settings.rules] : null,
+    grants: settings.grants.map(({ unit, amount, expiresAt }) => ({
+      ...{ unit, amount: unit === "usd" ? microUsdAsUsd(amount) : amount },
+      expiresAt: new Date(expiresAt).toISOString(),
+    })),
+    revokedAt: revokedAt === undefined ? null : new Date(revokedAt).toISOString(),
+    limits: usage.limits.map(renderLimit),
+    spent: renderSpent(usage.totals),
+  };
+}
+
+const read = ["INVALID_REQUEST", "UNAUTHORIZED", "METER_UNAVAILABLE"] as const;
+const written = [...read, "INVALID_JSON", "PAYLOAD_TOO_LARGE"] as const;
+const path = "/admin/users/{user}";
+
+export const userOperations: readonly Operation[] = [
+  { method: "get", path, summary: "A user's quota", access: "operator", answer: userSchema, errors: read },
+  {
+    ...{ method: "patch", path, summary: "Change a user's plan or rules", access: "operator" },
+    ...{ body: changeSchema, answer: userSchema, errors: written },
+  },
+  {
+    ...{ method: "post", path: `${path}/grant`, summary: "Grant a user more for a time", access: "operator" },
+    ...{ body: grantSchema, answer: userSchema, errors: written },
+  },
+  {
+    ...{ method: "post", path: `${path}/reset`, summary: "Let a user's counts begin anew", access: "operator" },
+    ...{ answer: userSchema, errors: read },
+  },
+];

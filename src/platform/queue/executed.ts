@@ -1,0 +1,79 @@
+// How long jobs of a managed endpoint ran, by hour and worker: summed with each job's end, told to its account later.
+import { hoursOf } from "../hours.ts";
+import type { JobEvent } from "./job.ts";
+
+export interface ExecutedRow extends Record<string, SqlStorageValue> {
+  meter: number;
+  hour: number;
+  worker: string;
+  ms: number;
+}
+
+/** The events that end a run which answers speak of; a worker that left or was lost ran for nobody. */
+const ends: ReadonlySet<JobEvent> = new Set([
+  "completed",
+  "failed",
+  "overran",
+  "cancelled",
+  "abandoned",
+  "expired",
+] satisfies JobEvent[]);
+/** Ends that come close together are told together. */
+const tellAfterMs = 5000;
+const rowsAtOnce = 1000;
+
+export class Executed {
+  readonly #sql: SqlStorage;
+  /** Where time is booked; undefined where nobody books it. */
+  meter: number | undefined;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  /** The caller runs it inside the transaction of the move. */
+  add(event: JobEvent, worker: string | null, from: number | null, to: number): void {
+    if (this.meter === undefined || from === null || !ends.has(event)) return;
+    for (const { hour, ms } of hoursOf(from, to)) {
+      this.#sql.exec(
+        `INSERT INTO executed (meter, hour, worker, ms, tellAt) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT DO UPDATE SET ms = ms + excluded.ms, tellAt = COALESCE(tellAt, excluded.tellAt)`,
+        ...[this.meter, hour, worker ?? "", ms, to + tellAfterMs],
+      );
+    }
+  }
+
+  nextDue(): number | undefined {
+    return this.#sql.exec<{ at: number | null }>("SELECT MIN(tellAt) AS at FROM executed").one().at ?? undefined;
+  }
+
+  /** Sends what was not told yet, once the first of it is due. Sums are sent, so what comes twice counts once. */
+  async report(now: number, send: (rows: readonly ExecutedRow[]) => Promise<void>): Promise<void> {
+    const due = this.nextDue();
+    if (due === undefined || due > now) return;
+    const rows = this.#untold();
+    try {
+      await send(rows);
+      this.#told(rows);
+    } catch {
+      this.#sql.exec("UPDATE executed SET tellAt = ? WHERE tellAt IS NOT NULL", now + tellAfterMs);
+    }
+  }
+
+  #untold(): ExecutedRow[] {
+    const query = "SELECT meter, hour, worker, ms FROM executed WHERE tellAt IS NOT NULL LIMIT ?";
+    return this.#sql.exec<ExecutedRow>(query, rowsAtOnce).toArray();
+  }
+
+  all(): ExecutedRow[] {
+    return this.#sql.exec<ExecutedRow>("SELECT meter, hour, worker, ms FROM executed").toArray();
+  }
+
+  /** Heard, unless more has come since. */
+  #told(rows: readonly ExecutedRow[]): void {
+    for (const { meter, hour, worker, ms } of rows) {
+      const query = "UPDATE executed SET tellAt = NULL WHERE meter = ? AND hour = ? AND worker = ? AND ms = ?";
+      this.#sql.exec(query, meter, hour, worker, ms);
+    }
+  }
+}

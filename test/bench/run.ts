@@ -1,0 +1,63 @@
+// `npm run bench [-- --only rates,growth,payloads] [--small] [--json]`: measures the built Worker in real processes.
+import { cpus } from "node:os";
+import { parseArgs } from "node:util";
+import { measurePayloads } from "./payloads.ts";
+import { measureGrowth, measureRates } from "./platform.ts";
+
+interface Table {
+  readonly title: string;
+  readonly rows: readonly object[];
+}
+
+/** Small: that each runs, for machines that measure nothing. */
+const benches: Record<string, (small: boolean) => Promise<Table>> = {
+  rates: async (small) => ({
+    title: "One endpoint at the contract's own rates, runs and statuses at once",
+    rows: await measureRates(small ? 0.1 : 1),
+  }),
+  growth: async (small) => ({
+    title: "Run, take, done and status of one job, by the number of jobs that wait",
+    rows: small ? await measureGrowth([100, 1000], 2, 20) : await measureGrowth([100, 1000, 10_000, 100_000], 7, 100),
+  }),
+  payloads: async (small) => ({
+    title: "20 MB payloads: growth of the process above its start, for each in flight",
+    rows: [...(await measurePayloads(1)), ...(small ? [] : await measurePayloads(4))].map(
+      ({ growthBytes, ...others }) => ({ ...others, growthMB: growthBytes / 1e6 }),
+    ),
+  }),
+};
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string", default: Object.keys(benches).join(",") },
+    small: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+  },
+});
+
+const tables: Table[] = [];
+for (const name of values.only.split(",")) {
+  const bench = benches[name];
+  if (!bench) {
+    console.error(`There is no bench ${name}; there are ${Object.keys(benches).join(", ")}.`);
+    process.exit(2);
+  }
+  const table = await bench(values.small);
+  tables.push(table);
+  if (!values.json) console.log(`\n${markdown(table)}`);
+}
+if (values.json) console.log(JSON.stringify({ machine: machine(), date: new Date().toISOString(), tables }, null, 2));
+else console.log(`\n${machine()}, ${new Date().toISOString().slice(0, 10)}`);
+
+function markdown({ title, rows }: Table): string {
+  const names = Object.keys(rows[0] ?? {});
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  const cell = (value: unknown) => (typeof value === "number" ? String(Number(value.toPrecision(3))) : String(value));
+  const body = rows.map((row) => line(Object.values(row).map(cell)));
+  return [`**${title}**`, "", line(names), line(names.map(() => "---")), ...body].join("\n");
+}
+
+function machine(): string {
+  const all = cpus();
+  return `${all.length} × ${all[0]?.model.trim() ?? "unknown"}, Node ${process.versions.node}`;
+}

@@ -1,0 +1,176 @@
+// What a meter does by itself: asks about jobs that nobody follows, settles what expires, delivers webhooks.
+import { reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { resultKey } from "../../../src/gateway/kept-result.ts";
+import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
+import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+const asyncJob = { ttlMs: dayMs, retentionMs: 30 * minuteMs };
+const syncJob = { ttlMs: dayMs, retentionMs: minuteMs };
+
+const stub = () => stubOf("user:ada");
+const meter = () => meterOf("user:ada");
+const at = (now: number) =>
+  runInDurableObject(stub(), (object) => {
+    object.clock = () => now;
+  });
+const ring = () => runDurableObjectAlarm(stub());
+const dueAt = () => runInDurableObject(stub(), (_object, state) => state.storage.getAlarm());
+const totals = async () => (await meter().usage({ plan: "unlimited", plans: {}, token: undefined })).totals;
+
+async function answering(ask: AskUpstream): Promise<ReturnType<typeof vi.fn<AskUpstream>>> {
+  const asked = vi.fn(ask);
+  await runInDurableObject(stub(), (object) => {
+    object.ask = asked;
+  });
+  return asked;
+}
+
+async function bound(change: Parameters<typeof request>[0] = {}): Promise<string> {
+  const job = request({ ...asyncJob, ...change });
+  await meter().admit(job);
+  await meter().bind(job.admission, `ref-${job.admission}`);
+  return job.admission;
+}
+
+beforeEach(async () => {
+  vi.spyOn(console, "warn").mockReturnValue();
+  vi.spyOn(console, "error").mockReturnValue();
+  await at(noon);
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await reset();
+});
+
+describe("a job that nobody follows", () => {
+  it("is asked about within the retention of its result, and its result is kept", async () => {
+    const admission = await bound();
+    const asked = await answering(async () => ({
+      ...{ status: "COMPLETED", costMicroUsd: 9000, completedAt: noon + 5000, body: '{"status":"COMPLETED"}' },
+    }));
+    await at(noon + 10 * minuteMs);
+    await ring();
+    const ref = `ref-${admission}`;
+    expect(asked.mock.calls).toEqual([[{ model: "flux", ref, owner: "user:ada", admission }]]);
+    expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
+    expect(await env.IMAGES.get(resultKey(admission))).toBe('{"status":"COMPLETED"}');
+    expect(await meter().job(admission)).toMatchObject({ status: "COMPLETED", endedAt: noon + 5000 });
+  });
+
+  it.each([
+    ["a sync job", syncJob, 22_000, 30_000],
+    ["an async job", asyncJob, 7 * minuteMs, 10 * minuteMs],
+  ])("is asked about in time, not all at one moment: %s", async (_name, timing, earliest, latest) => {
+    await answering(async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon }));
+    for (let count = 0; count < 12; count++) await bound(timing);
+    const due = await runInDurableObject(stub(), (_object, state) =>
+      state.storage.sql.exec<{ dueAt: number }>("SELECT dueAt FROM jobs").toArray(),
+    );
+    for (const { dueAt } of due) {
+      expect(dueAt).toBeGreaterThanOrEqual(noon + earliest);
+      expect(dueAt).toBeLessThanOrEqual(noon + latest);
+    }
+    expect(new Set(due.map(({ dueAt }) => dueAt)).size).toBeGreaterThan(6);
+  });
+
+  it("is one of six at most that are asked about at once; the others follow at once", async () => {
+    for (let count = 0; count < 20; count++) await bound();
+    let underWay = 0;
+    let most = 0;
+    const asked = await answering(async () => {
+      most = Math.max(most, ++underWay);
+      await Promise.resolve();
+      underWay -= 1;
+      return { status: "COMPLETED", costMicroUsd: 1, completedAt: noon };
+    });
+    await at(noon + 11 * minuteMs);
+    for (let time = 0; time < 4; time++) await ring();
+    expect(asked).toHaveBeenCalledTimes(20);
+    expect(most).toBe(6);
+    expect(await totals()).toMatchObject({ known: 20, reserved: 0 });
+  });
+
+  it("stays reserved while the upstream cannot be reached, and is asked about again", async () => {
+    await bound();
+    const asked = await answering(() => Promise.reject(new Error("refused")));
+    for (let time = 1; time <= 3; time++) {
+      await at(noon + time * 10 * minuteMs);
+      await ring();
+    }
+    expect(asked.mock.calls.length).toBeGreaterThanOrEqual(3);
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 20_000 });
+    expect(await dueAt()).toBeGreaterThan(noon + 30 * minuteMs);
+  });
+
+  it.each([
+    ["never started", "IN_QUEUE", 0],
+    ["started", "IN_PROGRESS", 20_000],
+  ] as const)("that its ttl deleted is settled by whether it %s", async (_name, seen, charged) => {
+    const admission = await bound({ ttlMs: 60 * minuteMs });
+    await answering(async () => ({ status: seen, costMicroUsd: null, completedAt: noon }));
+    await at(noon + 10 * minuteMs);
+    await ring();
+    await answering(async () => "unknown");
+    await at(noon + 61 * minuteMs);
+    await ring();
+    expect(await totals()).toEqual({ known: 0, assumed: charged, reserved: 0 });
+    await meter().settle(ending(admission));
+    expect(await totals()).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
+  });
+
+  it("is asked about a last time shortly before its ttl", async () => {
+    await bound({ ttlMs: 12 * minuteMs });
+    const asked = await answering(async () => ({ status: "IN_QUEUE", costMicroUsd: null, completedAt: noon }));
+    await at(noon + 10 * minuteMs);
+    await ring();
+    await at(noon + 12 * minuteMs - 15_000);
+    await ring();
+    expect(asked).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe("a reservation that nobody settles", () => {
+  it("settles at itself when it expires, marked assumed", async () => {
+    await bound();
+    await at(noon + dayMs + minuteMs - 1);
+    await ring();
+    expect(await totals()).toMatchObject({ reserved: 20_000 });
+    await at(noon + dayMs + minuteMs);
+    await ring();
+    expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
+  });
+
+  it("frees its place within ten minutes where it was lost before it was bound, and its key as well", async () => {
+    const job = request({ idempotency: { key: "k", fingerprint: "f" } });
+    await meter().admit(job);
+    await at(noon + 10 * minuteMs);
+    await ring();
+    expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
+    expect(await meter().admit({ ...job, admission: request().admission })).toMatchObject({ admitted: true });
+  });
+});
+
+describe("the alarm", () => {
+  it("comes back where a handler fails, and does not throw", async () => {
+    await bound();
+    await runInDurableObject(stub(), (object) => {
+      object.clock = () => {
+        throw new Error("broken");
+      };
+    });
+    const before = Date.now();
+    expect(await ring()).toBe(true);
+    expect(await dueAt()).toBeGreaterThanOrEqual(before);
+  });
+
+  it("is armed anew from storage when the object wakes", async () => {
+    await bound();
+    const due = await dueAt();
+    expect(due).toBeGreaterThan(noon);
+    expect(due).toBeLessThanOrEqual(noon + minuteMs);
+  });
+});

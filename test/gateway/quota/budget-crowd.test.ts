@@ -1,0 +1,196 @@
+// 1,000 payers on one budget, with answers lost and meters that die: only settlement above the estimate may overshoot.
+import { reset, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Budget, budgetName } from "../../../src/gateway/quota/budget.ts";
+import { BudgetSlices } from "../../../src/gateway/quota/budget-slices.ts";
+import { Leases } from "../../../src/gateway/quota/leases.ts";
+import type { AdmitAnswer } from "../../../src/gateway/quota/metering.ts";
+import { dayOf } from "../../../src/gateway/quota/periods.ts";
+import { codeOf, noon } from "./admissions.ts";
+
+const usd = 1_000_000;
+const reserve = 20_000;
+const today = dayOf(noon);
+const granted: AdmitAnswer = { admitted: true, quota: { policy: "", limit: "" } };
+
+/** As much of a meter as slices need, in memory: a thousand real ones would take a minute to make. */
+class Payer {
+  leases = new Leases({ exec: () => [] } as unknown as SqlStorage);
+  used = 0;
+  slices: BudgetSlices;
+  readonly spending = { consumed: (day: number) => (day === today ? this.used : 0) };
+  readonly #name: string;
+  readonly #crowd: Crowd;
+
+  constructor(name: string, crowd: Crowd) {
+    this.#name = name;
+    this.#crowd = crowd;
+    this.slices = new BudgetSlices(name, this, crowd.line);
+  }
+
+  transaction<T>(work: () => T): T {
+    return work();
+  }
+
+  async admit(needed = reserve): Promise<string | undefined> {
+    const answer =
+      this.#tryAdmit(needed) ?? (await this.slices.admit(needed, this.#crowd.clock, () => this.#tryAdmit(needed)));
+    return codeOf(answer);
+  }
+
+  #tryAdmit(needed: number): AdmitAnswer | undefined {
+    if (!this.leases.covers(today, this.used, needed, this.#crowd.now)) return undefined;
+    this.used += needed;
+    this.leases.owe(today, this.#crowd.now);
+    return granted;
+  }
+
+  settle(reserved: number, cost: number): void {
+    this.used += cost - reserved;
+    this.leases.owe(today, this.#crowd.now);
+  }
+
+  /** What an eviction leaves where the lease's answer had not been written. */
+  forget(): void {
+    this.leases = new Leases({ exec: () => [] } as unknown as SqlStorage);
+    this.leases.owe(today, this.#crowd.now);
+    this.slices = new BudgetSlices(this.#name, this, this.#crowd.line);
+  }
+}
+
+class Crowd {
+  now = noon;
+  calls = 0;
+  /** How often an answer is lost on its way: 0 to 1. */
+  lost = 0;
+  readonly clock = () => this.now;
+  readonly payers: Payer[];
+  readonly #random: () => number;
+  readonly #budget: Budget;
+
+  constructor(budget: Budget, size: number, random: () => number) {
+    this.#budget = budget;
+    this.#random = random;
+    budget.clock = this.clock;
+    this.payers = Array.from({ length: size }, (_, at) => new Payer(`meter-${at}`, this));
+  }
+
+  readonly line = {
+    lease: async (...args: Parameters<Budget["lease"]>) => this.#carry(() => this.#budget.lease(...args)),
+    report: async (...args: Parameters<Budget["report"]>) => this.#carry(() => this.#budget.report(...args)),
+  };
+
+  #carry<T>(call: () => T): T {
+    this.calls += 1;
+    const before = this.#random() < this.lost;
+    if (before && this.#random() < 0.5) throw new Error("the question was lost");
+    const answer = call();
+    if (before) throw new Error("the answer was lost");
+    return answer;
+  }
+
+  get used(): number {
+    return this.payers.reduce((sum, { used }) => sum + used, 0);
+  }
+
+  pick(): Payer {
+    return this.payers[Math.floor(this.#random() * this.payers.length)] as Payer;
+  }
+}
+
+/** mulberry32: the same run every time. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const withBudget = (work: (budget: Budget) => Promise<void>) =>
+  runInDurableObject(env.BUDGET.getByName(budgetName), (budget) => work(budget));
+
+beforeEach(() => void vi.spyOn(console, "error").mockReturnValue());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await reset();
+});
+
+describe("1,000 payers", () => {
+  it("at once are promised the whole budget and no more", async () => {
+    await withBudget(async (budget) => {
+      const ceiling = 30 * usd;
+      budget.setCeilings({ dayMicroUsd: ceiling, monthMicroUsd: null });
+      const crowd = new Crowd(budget, 1000, seeded(1));
+      await Promise.all(crowd.payers.flatMap((payer) => [payer.admit(), payer.admit(), payer.admit()]));
+      expect(crowd.used).toBeLessThanOrEqual(ceiling);
+      expect(crowd.used).toBeGreaterThan(ceiling * 0.9);
+      crowd.now += 60_000;
+      for (const payer of crowd.payers) await payer.slices.report(crowd.clock);
+      for (const payer of crowd.payers) await payer.admit();
+      expect(crowd.used).toBeLessThanOrEqual(ceiling);
+      expect(crowd.used).toBeGreaterThan(ceiling - reserve);
+    });
+  });
+
+  it("are asked for by one question at a time", async () => {
+    await withBudget(async (budget) => {
+      budget.setCeilings({ dayMicroUsd: 100 * reserve, monthMicroUsd: null });
+      const crowd = new Crowd(budget, 1, seeded(1));
+      const codes = await Promise.all(Array.from({ length: 200 }, () => crowd.pick().admit()));
+      expect(codes.filter((code) => code === undefined)).toHaveLength(100);
+      expect(crowd.calls).toBeLessThan(10);
+    });
+  });
+
+  it("cannot be asked for: nobody is admitted", async () => {
+    await withBudget(async (budget) => {
+      const crowd = new Crowd(budget, 1, seeded(1));
+      crowd.lost = 1;
+      expect(await crowd.pick().admit()).toBe("METER_UNAVAILABLE");
+      expect(crowd.used).toBe(0);
+    });
+  });
+
+  it.each([1, 2, 3, 4])("with lost answers, deaths and wrong estimates overshoot by these alone (%s)", async (seed) => {
+    await withBudget(async (budget) => {
+      const ceiling = 20 * usd;
+      budget.setCeilings({ dayMicroUsd: ceiling, monthMicroUsd: null });
+      const random = seeded(seed);
+      const crowd = new Crowd(budget, 1000, random);
+      crowd.lost = 0.2;
+      const open: { payer: Payer; reserved: number }[] = [];
+      let above = 0;
+      for (let step = 0; step < 6000; step++) {
+        const payer = crowd.pick();
+        const dice = random();
+        if (dice < 0.6) {
+          const reserved = Math.ceil(random() * 60_000);
+          if ((await payer.admit(reserved)) === undefined) open.push({ payer, reserved });
+        } else if (dice < 0.9) {
+          const job = open.splice(Math.floor(random() * open.length), 1)[0];
+          const cost = job ? Math.round(job.reserved * random() * (random() < 0.02 ? 5 : 1)) : 0;
+          above += Math.max(0, cost - (job?.reserved ?? 0));
+          job?.payer.settle(job.reserved, cost);
+        } else if (dice < 0.95) {
+          await payer.slices.report(crowd.clock);
+        } else if (dice < 0.97) {
+          payer.forget();
+        } else {
+          crowd.now += Math.floor(random() * 20_000);
+        }
+        expect(crowd.used).toBeLessThanOrEqual(ceiling + above);
+      }
+      crowd.lost = 0;
+      for (let round = 0; round < 3; round++) {
+        crowd.now += 61_000;
+        for (const payer of crowd.payers) await payer.slices.report(crowd.clock);
+      }
+      const { consumedMicroUsd, leasedMicroUsd } = budget.state().day;
+      expect([consumedMicroUsd, leasedMicroUsd]).toEqual([crowd.used, 0]);
+    });
+  });
+});

@@ -1,0 +1,42 @@
+// A meter made by hand over an object's storage: with the tests' clock, upstream and budget, and as often as they like.
+import { env } from "cloudflare:workers";
+import type { LeaseAnswer } from "../../../src/gateway/quota/budget.ts";
+import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
+import { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
+
+export interface World {
+  now: number;
+  ask: AskUpstream;
+  /** Undefined where the budget cannot be reached. */
+  lease: () => LeaseAnswer | undefined;
+  kept: Map<string, string>;
+}
+
+export function newWorld(now: number): World {
+  return {
+    now,
+    ask: async () => "unreachable",
+    lease: () => ({ granted: true, allowanceMicroUsd: null, leaseMs: 60_000 }),
+    kept: new Map(),
+  };
+}
+
+/** A second one over the same storage is what an eviction leaves. */
+export function wake(state: DurableObjectState, world: World): UserMeter {
+  const budget = {
+    lease: async () => {
+      const answer = world.lease();
+      if (!answer) throw new Error("unreachable");
+      return answer;
+    },
+    report: async () => {
+      if (!world.lease()) throw new Error("unreachable");
+    },
+  };
+  const images = { put: async (key: string, body: string) => void world.kept.set(key, body) };
+  const planted = { ...env, BUDGET: { getByName: () => budget }, IMAGES: images };
+  const meter = new UserMeter(state, planted as unknown as Env);
+  meter.clock = () => world.now;
+  meter.ask = (job) => world.ask(job);
+  return meter;
+}

@@ -1,0 +1,205 @@
+// Quotas through the front door: what a caller reads, what the operator sets, and what stands before it all.
+import { reset, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { isolate, refusalOf, send } from "../../support/callers.ts";
+import { testSettings } from "../../support/settings.ts";
+import { codeOf, ending, meterOf, request, stubOf } from "./admissions.ts";
+
+const key = testSettings.ADMIN_TOKEN;
+const admin = (method: string, path: string, body?: unknown, within = isolate()) =>
+  send(within, method, `/admin${path}`, { key, ...(body !== undefined && { body }) });
+const read = async <T = Record<string, unknown>>(response: Promise<Response>) => (await response).json<T>();
+
+async function mint(user: string, extra: object = {}): Promise<string> {
+  const minted = await send(isolate(), "POST", "/tokens", { key: testSettings.APP_SECRET, body: { user, ...extra } });
+  return (await minted.json<{ token: string }>()).token;
+}
+const usageOf = async (token: string, within = isolate()) => send(within, "GET", "/usage", { key: token });
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockReturnValue();
+  vi.spyOn(console, "error").mockReturnValue();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await reset();
+});
+
+describe("GET /usage", () => {
+  it("says limits, what is used and reserved, when it resets, and the last jobs", async () => {
+    const token = await mint("ada", { plan: "free" });
+    const [first, second] = [request({ admission: "1" }), request({ admission: "2" })];
+    for (const job of [first, second]) await meterOf("user:ada").admit({ ...job, plan: "free" });
+    await meterOf("user:ada").settle(ending(first.admission));
+    const usage = await read<{ plan: string; limits: object[]; jobs: object[] }>(usageOf(token));
+    expect(usage.plan).toBe("free");
+    expect(usage.limits).toEqual([
+      ...[
+        { name: "requests-minute", unit: "requests", limit: 20, used: 2, reserved: 0, remaining: 18 },
+        { name: "requests-day", unit: "requests", limit: 500, used: 2, reserved: 0, remaining: 498 },
+        { name: "jobs", unit: "jobs", limit: 3, used: 1, reserved: 0, remaining: 2 },
+        { name: "usd-day", unit: "usd", limit: 1, used: 0.035, reserved: 0.02, remaining: 0.965 },
+        { name: "usd-month", unit: "usd", limit: 10, used: 0.035, reserved: 0.02, remaining: 9.965 },
+      ].map((limit) => ({ ...limit, resetsAt: limit.unit === "jobs" ? null : expect.any(String) })),
+    ]);
+    expect(usage.jobs).toEqual([
+      {
+        model: "flux",
+        status: "IN_QUEUE",
+        reservedUsd: 0.02,
+        costUsd: null,
+        admittedAt: expect.any(String),
+        endedAt: null,
+      },
+      expect.objectContaining({ status: "COMPLETED", costUsd: 0.015, endedAt: expect.any(String) }),
+    ]);
+  });
+
+  it("shows a token's own rules beside the plan's", async () => {
+    const token = await mint("ada", { plan: "unlimited", rules: [{ unit: "jobs", limit: 1 }], maxCostUsd: 2 });
+    const { limits } = await read<{ limits: object[] }>(usageOf(token));
+    expect(limits).toMatchObject([{ name: "token-jobs" }, { name: "token-cost", limit: 2, remaining: 2 }]);
+  });
+
+  it("is refused without a token, for a token of another operation, and where the meter is away", async () => {
+    expect((await send(isolate(), "GET", "/usage")).status).toBe(401);
+    expect((await refusalOf(await usageOf(await mint("ada", { operations: ["run"] })))).code).toBe(
+      "OPERATION_FORBIDDEN",
+    );
+    const away = {
+      getByName: () => ({ usage: () => Promise.reject(new Error()), jobs: () => Promise.reject(new Error()) }),
+    };
+    const refused = await refusalOf(await usageOf(await mint("ada"), isolate({ USER_METER: away })));
+    expect(refused).toMatchObject({ status: 503, code: "METER_UNAVAILABLE" });
+  });
+});
+
+describe("the flood shield", () => {
+  const shield = (limit: () => Promise<{ success: boolean }>) => isolate({ FLOOD: { limit } });
+
+  it("stops a payer before anything costs, and says when to come back", async () => {
+    const token = await mint("ada");
+    const limit = vi.fn(async () => ({ success: false }));
+    const response = await usageOf(token, shield(limit));
+    expect(response.headers.get("Retry-After")).toBe("10");
+    expect((await refusalOf(response)).code).toBe("RATE_LIMITED");
+    expect(limit).toHaveBeenCalledWith({ key: "user:ada" });
+  });
+
+  it("lets everybody through where it cannot be reached", async () => {
+    const response = await usageOf(
+      await mint("ada"),
+      shield(() => Promise.reject(new Error("away"))),
+    );
+    expect(response.status).toBe(200);
+  });
+});
+
+describe("the operator and a user", () => {
+  it("sets a plan and rules, and takes them back", async () => {
+    const plan = { plan: "pro" };
+    expect(await read(admin("PATCH", "/users/ada", plan))).toMatchObject({
+      user: "user:ada",
+      plan: "pro",
+      rules: null,
+    });
+    expect(await read(usageOf(await mint("ada", { plan: "free" })))).toMatchObject({ plan: "pro" });
+    const rules = [{ unit: "jobs", limit: 1 }];
+    expect(await read(admin("PATCH", "/users/ada", { rules }))).toMatchObject({ plan: "pro", rules });
+    expect((await read<{ limits: object[] }>(admin("GET", "/users/ada"))).limits).toMatchObject([
+      { name: "jobs", limit: 1 },
+    ]);
+    expect(await read(admin("PATCH", "/users/ada", { plan: null, rules: null }))).toMatchObject({
+      plan: null,
+      rules: null,
+    });
+  });
+
+  it("grants more for a time", async () => {
+    const expiresAt = new Date(Date.now() + 60_000).toISOString();
+    const granted = await read<{ limits: object[] }>(
+      admin("POST", "/users/ada/grant", { unit: "usd", amount: 2.5, expiresAt }),
+    );
+    expect(granted).toMatchObject({ grants: [{ unit: "usd", amount: 2.5, expiresAt }] });
+    expect(granted.limits).toContainEqual(expect.objectContaining({ name: "usd-day", limit: 3.5 }));
+  });
+
+  it("lets counts begin anew", async () => {
+    const job = request();
+    await meterOf("user:ada").admit(job);
+    await meterOf("user:ada").settle(ending(job.admission));
+    const after = await read<{ limits: object[] }>(admin("POST", "/users/ada/reset"));
+    expect(after.limits).toContainEqual(expect.objectContaining({ name: "usd-day", used: 0 }));
+    expect(after).toMatchObject({ spent: { usd: 0.015, assumedUsd: 0, reservedUsd: 0 } });
+  });
+
+  it("revokes at the meter at once", async () => {
+    const bearer = { issuedAt: Date.now(), tokenId: "t-1" };
+    expect(await meterOf("user:ada").admit(request({ bearer }))).toMatchObject({ admitted: true });
+    await admin("POST", "/users/ada/revoke", { tokenId: "t-1" });
+    expect(codeOf(await meterOf("user:ada").admit(request({ bearer })))).toBe("TOKEN_REVOKED");
+    const other = { ...bearer, tokenId: "t-2" };
+    expect(await meterOf("user:ada").admit(request({ bearer: other }))).toMatchObject({ admitted: true });
+    await admin("POST", "/users/ada/revoke", {});
+    expect(codeOf(await meterOf("user:ada").admit(request({ bearer: other })))).toBe("TOKEN_REVOKED");
+    expect((await read(admin("GET", "/users/ada")))["revokedAt"]).toEqual(expect.any(String));
+  });
+
+  it.each([
+    ["PATCH", "/users/ada", { plan: "no plan" }, "INVALID_REQUEST"],
+    ["PATCH", "/users/ada", { rules: [{ unit: "usd", limit: 1, per: "hour" }] }, "INVALID_REQUEST"],
+    ["PATCH", "/users/ada", { plans: "pro" }, "INVALID_REQUEST"],
+    ["POST", "/users/ada/grant", { unit: "jobs", amount: 1.5 }, "INVALID_REQUEST"],
+    ["POST", "/users/ada/grant", { unit: "usd", amount: -1 }, "INVALID_REQUEST"],
+    ["POST", "/users/ada/grant", { unit: "usd", amount: 1, expiresAt: "tomorrow" }, "INVALID_REQUEST"],
+    ["PUT", "/plans/free", { rules: [{ unit: "jobs", limit: -1 }] }, "INVALID_REQUEST"],
+    ["PUT", "/plans/no%20plan", { rules: [] }, "INVALID_REQUEST"],
+    ["PUT", "/budget", { dayUsd: 1 }, "INVALID_REQUEST"],
+    ["PUT", "/budget", { dayUsd: -1, monthUsd: null }, "INVALID_REQUEST"],
+    ["PUT", "/budget", "{", "INVALID_JSON"],
+    ["GET", "/plans/gone", undefined, "NOT_FOUND"],
+  ])("is refused %s %s %j", async (method, path, body, code) => {
+    expect((await refusalOf(await admin(method, path, body))).code).toBe(code);
+  });
+
+  it.each([
+    ["GET", "/users/ada"],
+    ["PATCH", "/users/ada"],
+    ["POST", "/users/ada/grant"],
+    ["POST", "/users/ada/reset"],
+    ["GET", "/plans/free"],
+    ["PUT", "/plans/free"],
+    ["GET", "/budget"],
+    ["PUT", "/budget"],
+  ])("alone may %s %s", async (method, path) => {
+    const token = await mint("ada");
+    for (const other of [undefined, token, testSettings.APP_SECRET]) {
+      const response = await send(isolate(), method, `/admin${path}`, other === undefined ? {} : { key: other });
+      expect(response.status).toBe(401);
+    }
+  });
+});
+
+describe("the operator's plans", () => {
+  it("go before the built-in ones, at once in the isolate that set them", async () => {
+    const within = isolate();
+    const rules = [{ unit: "requests", limit: 7, per: "hour" }];
+    expect(await read(admin("GET", "/plans/free"))).toMatchObject({ plan: "free", rules: expect.any(Array) });
+    expect(await read(admin("PUT", "/plans/free", { rules }, within))).toEqual({ plan: "free", rules });
+    expect(await read(admin("GET", "/plans/free"))).toEqual({ plan: "free", rules });
+    const { limits } = await read<{ limits: object[] }>(usageOf(await mint("ada", { plan: "free" }), within));
+    expect(limits).toMatchObject([{ name: "requests-hour", limit: 7 }]);
+  });
+});
+
+describe("the app's budget", () => {
+  it("is read, set, and refuses what exceeds it", async () => {
+    expect(await read(admin("GET", "/budget"))).toMatchObject({ dayUsd: null, monthUsd: null });
+    const budget = { dayUsd: 0.03, monthUsd: null };
+    expect(await read(admin("PUT", "/budget", budget))).toMatchObject(budget);
+    expect(await meterOf("user:ada").admit(request())).toMatchObject({ admitted: true });
+    expect(codeOf(await meterOf("user:bob").admit(request()))).toBe("QUOTA_EXCEEDED");
+    expect(await read(admin("GET", "/budget"))).toMatchObject({ day: { usedUsd: 0, leasedUsd: 0.02 } });
+    await runInDurableObject(stubOf("user:ada"), (object) => object.alarm());
+  });
+});

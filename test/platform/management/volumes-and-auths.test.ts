@@ -1,0 +1,117 @@
+// Network volumes and container registry auths: what they keep, what they refuse, what they never say.
+import { reset, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it } from "vitest";
+import { sealLabel } from "../../../src/platform/management/registry-auths.ts";
+import { seal, unseal } from "../../../src/platform/management/sealing.ts";
+import { testSettings } from "../../support/settings.ts";
+import { ask, auth, pod, refused, send, template, valid, volume } from "./desk.ts";
+
+afterEach(() => reset());
+
+describe("a network volume", () => {
+  it("is created, found, listed and deleted", async () => {
+    const made = await ask("north", "POST", "/networkvolumes", { ...valid.volume, unknown: 1 });
+    expect(made).toEqual({ ...valid.volume, id: made.id });
+    expect(await ask("north", "GET", `/networkvolumes/${made.id}`)).toEqual(made);
+    expect(await ask("north", "GET", "/networkvolumes")).toEqual([made]);
+    await ask("north", "DELETE", `/networkvolumes/${made.id}`);
+    await refused("north", "NOT_FOUND", "GET", `/networkvolumes/${made.id}`);
+    expect(await ask("north", "GET", "/networkvolumes")).toEqual([]);
+  });
+
+  it.each([
+    ["PATCH", ""],
+    ["POST", "/update"],
+  ])("may be renamed and grow by %s%s, never shrink", async (method, suffix) => {
+    const { id } = await volume("north", { size: 10 });
+    const path = `/networkvolumes/${id}${suffix}`;
+    expect(await ask("north", method, path, { name: "new" })).toMatchObject({ name: "new", size: 10 });
+    expect(await ask("north", method, path, { size: 10 })).toMatchObject({ size: 10 });
+    expect(await ask("north", method, path, { size: 11 })).toMatchObject({ name: "new", size: 11 });
+    expect(await refused("north", "INVALID_REQUEST", method, path, { size: 10 })).toMatch(/^size: may only grow/);
+    expect(await ask("north", "GET", `/networkvolumes/${id}`)).toMatchObject({ size: 11 });
+  });
+
+  it("cannot go while a Pod has it, running or not", async () => {
+    const { id } = await volume("north");
+    const user = await pod("north", { networkVolumeId: id });
+    await refused("north", "IN_USE", "DELETE", `/networkvolumes/${id}`);
+    await ask("north", "POST", `/pods/${user.id}/stop`);
+    await refused("north", "IN_USE", "DELETE", `/networkvolumes/${id}`);
+    await ask("north", "DELETE", `/pods/${user.id}`);
+    await ask("north", "DELETE", `/networkvolumes/${id}`);
+  });
+});
+
+describe("a container registry auth", () => {
+  it("is created, found, listed and deleted, and answers its id and name alone", async () => {
+    const made = await ask("north", "POST", "/containerregistryauth", valid.auth);
+    expect(made).toEqual({ id: made.id, name: valid.auth.name });
+    expect(await ask("north", "GET", `/containerregistryauth/${made.id}`)).toEqual(made);
+    expect(await ask("north", "GET", "/containerregistryauth")).toEqual([made]);
+    await ask("north", "DELETE", `/containerregistryauth/${made.id}`);
+    await refused("north", "NOT_FOUND", "GET", `/containerregistryauth/${made.id}`);
+    await ask("north", "POST", "/containerregistryauth", valid.auth);
+  });
+
+  it("has a name of its own", async () => {
+    await ask("north", "POST", "/containerregistryauth", valid.auth);
+    await refused("north", "NAME_TAKEN", "POST", "/containerregistryauth", valid.auth);
+    await ask("south", "POST", "/containerregistryauth", valid.auth);
+  });
+
+  it("cannot go while a template or a Pod names it", async () => {
+    const { id } = await auth("north");
+    const named = await template("north", { containerRegistryAuthId: id });
+    const user = await pod("north", { containerRegistryAuthId: id });
+    await refused("north", "IN_USE", "DELETE", `/containerregistryauth/${id}`);
+    await ask("north", "DELETE", `/templates/${named.id}`);
+    await refused("north", "IN_USE", "DELETE", `/containerregistryauth/${id}`);
+    await ask("north", "PATCH", `/pods/${user.id}`, { containerRegistryAuthId: null });
+    await ask("north", "DELETE", `/containerregistryauth/${id}`);
+  });
+
+  it("keeps its credentials sealed, and opens them with the server's secret alone", async () => {
+    const { id } = await ask("north", "POST", "/containerregistryauth", valid.auth);
+    const { row, everything } = await runInDurableObject(env.ACCOUNT.getByName("north"), (_, { storage: { sql } }) => ({
+      row: sql.exec<{ json: string; sealed: ArrayBuffer }>("SELECT json, sealed FROM registry_auths").one(),
+      everything: sql.exec("SELECT * FROM registry_auths").toArray(),
+    }));
+    expect(JSON.parse(row.json)).toEqual({ id, name: valid.auth.name });
+    const stored = new TextDecoder().decode(row.sealed) + JSON.stringify(everything);
+    for (const secret of [valid.auth.password, valid.auth.username]) expect(stored).not.toContain(secret);
+    const open = (label: string, ...secrets: string[]) => unseal(new Uint8Array(row.sealed), label, secrets);
+    const label = sealLabel("north", id);
+    const { username, password } = valid.auth;
+    expect(JSON.parse((await open(label, testSettings.SIGNING_SECRET)) ?? "")).toEqual({ username, password });
+    expect(await open(label, "another secret", testSettings.SIGNING_SECRET)).toBeDefined();
+    expect(await open(label, "another secret")).toBeUndefined();
+    expect(await open(sealLabel("south", id), testSettings.SIGNING_SECRET)).toBeUndefined();
+  });
+
+  it("is sealed anew each time", async () => {
+    const [one, two] = [await seal("same", "label", "secret"), await seal("same", "label", "secret")];
+    expect([...one]).not.toEqual([...two]);
+  });
+
+  it("never comes back in any answer", async () => {
+    const { id: containerRegistryAuthId } = await ask("north", "POST", "/containerregistryauth", valid.auth);
+    const { id: templateId } = await template("north", { containerRegistryAuthId, isPublic: true });
+    const user = await pod("north", { templateId });
+    const { id: endpointId } = await ask("north", "POST", "/endpoints", { templateId });
+    const paths = [
+      ...["/containerregistryauth", `/containerregistryauth/${containerRegistryAuthId}`, "/pods?includeTemplate=true"],
+      ...["/templates?includeEndpointBoundTemplates=true", `/pods/${user.id}?includeTemplate=true`],
+      ...[`/endpoints/${endpointId}?includeTemplate=true`, "/billing/pods", "/networkvolumes"],
+    ];
+    const taken = await send("north", "POST", "/v1/containerregistryauth", valid.auth);
+    const invalid = await send("north", "POST", "/v1/containerregistryauth", { ...valid.auth, name: 1 });
+    const answers = await Promise.all(paths.map((path) => send("north", "GET", `/v1${path}`)));
+    answers.push(await send("south", "GET", "/v1/templates?includePublicTemplates=true"), taken, invalid);
+    for (const { text } of answers) {
+      expect(text).not.toContain(valid.auth.password);
+      expect(text).not.toContain(valid.auth.username);
+    }
+  });
+});

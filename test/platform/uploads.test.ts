@@ -1,0 +1,86 @@
+// Bodies that are stored as they flow: adopted by the job that comes for them, or removed when their time is over.
+import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { type Endpoint, endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
+
+const bytes = new TextEncoder().encode(`{"input":{"x":"${"y".repeat(2_000_000)}"}}`);
+const lifetimeMs = 15 * 60_000;
+
+beforeEach(() => setTime(noon));
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
+
+const flow = () => new Response(bytes).body as ReadableStream<Uint8Array>;
+const stored = (e: Endpoint) =>
+  runInDurableObject(
+    e.queue(),
+    (_, { storage }) => storage.sql.exec("SELECT key, part FROM payloads").toArray().length,
+  );
+
+async function uploaded(e: Endpoint): Promise<{ upload: number; size: number }> {
+  const answer = await e.queue().upload("run", flow());
+  if ("refused" in answer) throw new Error(answer.refused);
+  return answer;
+}
+
+function submit(e: Endpoint, body: { upload: number; size: number }, id = "job-1") {
+  const times = { waitMs: 0, ttlMs: 3_600_000, executionTimeoutMs: null };
+  const range = { inputFrom: 9, inputTo: bytes.byteLength - 1 };
+  const others = { sync: false, lowPriority: false, webhook: null, origin: "https://sluice.test" };
+  return e.queue().submit({ id, body, ...times, ...range, ...others });
+}
+
+it("becomes the job's input, whole, and lives as long as the job", async () => {
+  const e = endpoint();
+  const upload = await uploaded(e);
+  expect(upload.size).toBe(bytes.byteLength);
+  expect(await submit(e, upload)).toEqual({ id: "job-1" });
+  pass(lifetimeMs);
+  await e.ring();
+  expect(await e.get("job-take/w1")).toEqual({ ...JSON.parse(new TextDecoder().decode(bytes)), id: "job-1" });
+});
+
+it("sent twice under one id is one job", async () => {
+  const e = endpoint();
+  const upload = await uploaded(e);
+  for (const _ of [1, 2]) expect(await submit(e, upload)).toEqual({ id: "job-1" });
+  expect(await e.get("health")).toMatchObject({ jobs: { inQueue: 1 } });
+});
+
+it("whose job never came is removed after its time, whatever happens to the object", async () => {
+  const e = endpoint();
+  const upload = await uploaded(e);
+  expect(await stored(e)).toBe(2);
+  await evictDurableObject(e.queue());
+  pass(lifetimeMs - 1);
+  await e.ring();
+  expect(await stored(e)).toBe(2);
+  pass(1);
+  await e.ring();
+  expect(await stored(e)).toBe(0);
+  expect(await submit(e, upload)).toMatchObject({ refused: "INVALID_REQUEST" });
+});
+
+it("that outlives its time while it flows leaves nothing behind", async () => {
+  const e = endpoint();
+  const { readable, writable } = new FixedLengthStream(bytes.byteLength);
+  const writer = writable.getWriter();
+  const answer = e
+    .queue()
+    .upload("run", readable)
+    .then(
+      () => "stored",
+      () => "refused",
+    );
+  const first = writer.write(bytes.slice(0, 1_500_000));
+  await eventually(async () => expect(await stored(e)).toBe(1));
+  pass(lifetimeMs);
+  await e.ring();
+  await first.catch(() => {});
+  await writer.write(bytes.slice(1_500_000)).catch(() => {});
+  await writer.close().catch(() => {});
+  expect(await answer).toBe("refused");
+  expect(await stored(e)).toBe(0);
+});
