@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { type Media, mediaSchema } from "./media.ts";
 
-/** KV refuses a shorter lifetime. */
-const minLifetimeMs = 60_000;
+/** KV refuses a shorter lifetime than a minute by its own clock, which may be ahead of ours. */
+const minLifetimeMs = 90_000;
 /** As old may an answer of KV be: a deleted link is gone within it. */
 const cacheSeconds = 60;
 

@@ -67,6 +67,7 @@ describe("a hit", () => {
     await studio.paint(token);
     const flooded = new Studio({ FLOOD: { limit: async () => ({ success: false }) } });
     await expectProblem(await flooded.paint(token), "RATE_LIMITED");
+    await expectProblem(await flooded.ask("/images", token), "RATE_LIMITED");
     const broken = new Studio({ FLOOD: { limit: () => Promise.reject(new Error("gone")) } });
     expect((await broken.paint(token)).headers.get("X-Cache")).toBe("HIT");
   });

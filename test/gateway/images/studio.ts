@@ -35,6 +35,8 @@ export class World {
   submitted: (n: number) => Answer = () => painted("https://cdn.example.net/a.png");
   elsewhere: (request: Request) => Response | Promise<Response> = () => picture(png);
   refuse: Response | undefined;
+  /** Where the last job's end is to be told. */
+  webhook = "";
   readonly #jobs = new Map<string, Answer>();
 
   constructor() {
@@ -53,14 +55,16 @@ export class World {
     }
     const [, , , operation = "", id = ""] = pathname.split("/");
     this.calls.push(`${request.method} /${operation}`);
-    if (operation === "run" || operation === "runsync") return this.#submit(operation);
+    if (operation === "run" || operation === "runsync") return this.#submit(operation, request);
     if (operation === "cancel") this.#jobs.set(id, { status: "CANCELLED" });
     else if (operation === "status-sync") await this.gate;
     const job = this.#jobs.get(id);
     return job ? Response.json({ id, ...job }) : Response.json({ error: "job not found" }, { status: 404 });
   }
 
-  #submit(operation: "run" | "runsync"): Response {
+  async #submit(operation: "run" | "runsync", request: Request): Promise<Response> {
+    const { webhook } = await request.json<{ webhook?: string }>();
+    this.webhook = webhook ?? "";
     if (this.refuse) return this.refuse;
     const id = `job-${this.#jobs.size + 1}`;
     const job = this.submitted(this.#jobs.size + 1);
