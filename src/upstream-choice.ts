@@ -2,6 +2,8 @@
 import { type Context, Hono } from "hono";
 import type { Config } from "./config.ts";
 import { settingsOf } from "./door.ts";
+import type { GatewayContext } from "./gateway/env.ts";
+import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
 import type { JobEnv } from "./gateway/jobs/target.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
@@ -29,6 +31,11 @@ export function findUpstream(c: Context<JobEnv>): Upstream {
   return upstreamOf(config, origin, async (request) => embedded.fetch(request, c.env, c.executionCtx));
 }
 
+/** Files of the embedded platform, without the network. */
+export function ownMedia(c: GatewayContext): Send {
+  return async (request) => embedded.fetch(request, c.env, c.executionCtx);
+}
+
 /** The platform without the door: the request has come through it already, and is logged once. */
 const embedded = new Hono<AppEnv>();
 embedded.use(async (c, next) => {
@@ -52,6 +59,7 @@ export class UserMeter extends Meter {
     const origin = reading.config.publicUrl ?? insideOrigin;
     this.ask = asker(
       reading.config,
+      imagesOf(reading.config, env).links,
       upstreamOf(reading.config, origin, (request) => ctx.exports.default.fetch(request)),
     );
   }

@@ -1,5 +1,7 @@
 // Reads a body that is small enough to hold, and hands over one that turns out not to be.
-import { type JsonFault, JsonScanner, SKIM } from "./json-scanner.ts";
+import { SKIM } from "./json-listener.ts";
+import { type JsonFault, JsonScanner } from "./json-scanner.ts";
+import { utf8 } from "./utf8-text.ts";
 
 /** A body that was begun: the bytes read so far, and the reader of the rest. */
 export interface ByteSource {
@@ -21,7 +23,7 @@ export function statedLength(headers: Headers): number | undefined {
   return stated !== null && /^\d{1,15}$/.test(stated) ? Number(stated) : undefined;
 }
 
-/** Reads until the body ends or has passed `wholeBytes`. In the latter case the caller goes on with the reader, or cancels it. */
+/** Reads until the body ends or has passed `wholeBytes`; then the caller goes on with the reader, or cancels it. */
 export async function readHead(
   body: ReadableStream<Uint8Array> | null,
   wholeBytes: number,
@@ -91,8 +93,5 @@ export async function readJson(
   const parsed = parseJson(whole.bytes);
   return "fault" in parsed ? parsed : { ...parsed, bytes: whole.bytes };
 }
-
-/** Strict: bytes that are not UTF-8 throw, and a byte order mark stays, for JSON.parse to refuse. */
-export const utf8 = (): TextDecoder => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const deaf = { key: () => {}, value: () => SKIM, end: () => {} };

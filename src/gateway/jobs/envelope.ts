@@ -4,7 +4,7 @@ import { type JobRequest, jobRequestSchema } from "../../contract/job-request.ts
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import type { ModelInput } from "../../models/model.ts";
-import type { Kind } from "../../wire/json-scanner.ts";
+import type { Kind } from "../../wire/json-listener.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
 import { bodyProblem, type LargeBody, parseBody, wholeBytes } from "../request-body.ts";

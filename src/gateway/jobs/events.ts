@@ -6,11 +6,11 @@ import { readControl } from "../guards.ts";
 import type { IdentifyCaller } from "../identity/authenticate.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
-import { logUnsettled } from "./answer.ts";
+import { presentJob } from "./answer.ts";
+import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
-import { handlesOf } from "./handle.ts";
-import { jobEvents } from "./job-events.ts";
-import { endingOf, settle } from "./settling.ts";
+import { type Handle, handlesOf } from "./handle.ts";
+import { jobEvents, type Source } from "./job-events.ts";
 import type { JobEnv } from "./target.ts";
 import { ticketsOf } from "./ticket.ts";
 
@@ -59,7 +59,7 @@ export async function events(c: Context<JobEnv>): Promise<Response> {
   const heartbeat = setInterval(() => void write(":\n\n").catch(() => {}), heartbeatMs);
   const relay = async () => {
     try {
-      const source = sourceOf(c, job, signal);
+      const source = (await cachedSource(c, job, signal)) ?? sourceOf(c, job, signal);
       for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
     } catch (error) {
       if (!signal.aborted) await write(failure(error)).catch(() => {});
@@ -78,7 +78,20 @@ function failure(error: unknown): string {
   return `event: error\ndata: ${JSON.stringify({ code, detail: message })}\n\n`;
 }
 
-function sourceOf(c: Context<JobEnv>, job: { ref: string; admission: string }, signal: AbortSignal) {
+/** A job from the cache is at its end when it begins. */
+async function cachedSource(c: Context<JobEnv>, job: Handle, signal: AbortSignal): Promise<Source | undefined> {
+  const cached = await cachedJob(c, job);
+  return (
+    cached && {
+      poll: async () => ({ status: cached.status, stream: [] }),
+      final: async () => cached,
+      pause: (ms: number) => scheduler.wait(ms, { signal }),
+      isOver: () => signal.aborted,
+    }
+  );
+}
+
+function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
   const upstream = c.get("upstream");
   const model = c.get("target").name;
   const ask = (operation: string, query?: string) =>
@@ -97,11 +110,7 @@ function sourceOf(c: Context<JobEnv>, job: { ref: string; admission: string }, s
     final: async (): Promise<UpstreamJob> => {
       const answer = await readJob(await ask("status"), upstream.key);
       const id = await handlesOf(c.get("config")).mint({ owner: c.get("principal").owner, model }, job);
-      const presented = { ...answer, id };
-      const ending = endingOf(answer, c.get("target"), job, Date.now());
-      const body = () => JSON.stringify(presented);
-      if (ending) c.executionCtx.waitUntil(settle(c.get("meter")(), ending, body).catch(logUnsettled));
-      return presented;
+      return (await presentJob(c, answer, job, id)).presented;
     },
     pause: (ms: number) => scheduler.wait(ms, { signal }),
     isOver: () => signal.aborted,

@@ -4,8 +4,9 @@ import { Problem } from "../../errors.ts";
 import { newAdmission } from "../admission.ts";
 import { keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
-import { readJob, readJson } from "../upstream-answer.ts";
+import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
+import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { forgetEnding } from "./settling.ts";
 import { admit, jobKey, payerTerms, setQuota } from "./submit.ts";
@@ -28,11 +29,13 @@ export async function statusSync(c: Context<JobEnv>, waitMs: number): Promise<Re
 
 async function follow(c: Context<JobEnv>, operation: string, how: Partial<Call>): Promise<Response> {
   const job = await ownJob(c);
+  const cached = await cachedJob(c, job);
+  if (cached) return c.json(cached);
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, operation, job.ref];
   const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, ...how });
   try {
-    return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+    return await answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
   } catch (error) {
     return fromKept(c, job, error);
   }
@@ -43,12 +46,14 @@ async function fromKept(c: Context<JobEnv>, job: Handle, error: unknown): Promis
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
   const kept = gone ? await keptResult(c.env.IMAGES, job.admission) : null;
   if (kept === null) throw error;
-  return c.body(kept, 200, { "Content-Type": "application/json" });
+  return answerJob(c, JSON.parse(kept) as UpstreamJob, job, c.req.param("job") ?? "");
 }
 
 /** Chunks pass untouched: they carry no id. */
 export async function stream(c: Context<JobEnv>, waitMs: number, format: string | undefined): Promise<Response> {
   const job = await ownJob(c);
+  const cached = await cachedJob(c, job);
+  if (cached) return c.json(format === "array" ? [] : { status: cached.status, stream: [] });
   const upstream = c.get("upstream");
   const response = await callUpstream(upstream, {
     ...{ method: "GET", segments: [c.get("target").name, "stream", job.ref], query: `wait=${waitMs}`, waitMs },
@@ -64,15 +69,39 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
 
 export async function cancel(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
+  const cached = await cachedJob(c, job);
+  if (cached) return c.json(cached);
+  if (await getOff(c, job)) return c.json({ id: c.req.param("job"), status: "CANCELLED" });
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "cancel", job.ref];
   const response = await callUpstream(upstream, { method: "POST", segments, repeatable: true });
   return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
 }
 
+/** Who shares a job gets off it; the last one's cancel is the upstream's. */
+async function getOff(c: Context<JobEnv>, { ref, admission }: Handle): Promise<boolean> {
+  const { flights, links } = c.get("images");
+  if (!mayShare(c)) return false;
+  const rode = await flights.leave({ ...jobKey(c), ref }, admission).catch(() => undefined);
+  if (rode === undefined) return false;
+  const now = Date.now();
+  links.detached(admission, now);
+  // What the leader reserved is settled at the job's true end: the others' picture is paid for.
+  if (rode === "lead") return true;
+  const ending = { admission, ref, status: "CANCELLED", costMicroUsd: 0, seenAt: now, completedAt: now } as const;
+  c.executionCtx.waitUntil(c.get("meter")().settle(ending).catch(logUnsettled));
+  return true;
+}
+
+function mayShare(c: Context<JobEnv>): boolean {
+  const { model } = c.get("target");
+  return model !== undefined && model.output !== "text" && c.get("config").imageReuse !== "never";
+}
+
 /** The same job once more, admitted anew at what it was reserved at before. */
 export async function retry(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
+  if (await cachedJob(c, job)) throw new Problem("NOT_RETRYABLE", "Only a failed job can be retried.");
   const upstream = c.get("upstream");
   const meter = c.get("meter")();
   const admission = newAdmission(Date.now());
@@ -87,8 +116,9 @@ export async function retry(c: Context<JobEnv>): Promise<Response> {
     const response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
     const answer = await readJob(response, upstream.key);
     forgetEnding(job.admission);
+    c.get("images").links.forget(job.admission);
     c.executionCtx.waitUntil(meter.bind(admission, job.ref).catch(logUnsettled));
-    const body = answerJob(c, answer, job, c.req.param("job") ?? "");
+    const body = await answerJob(c, answer, job, c.req.param("job") ?? "");
     setQuota(body.headers, admitted);
     return body;
   } catch (error) {

@@ -2,7 +2,6 @@
 import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
-import { newAdmission } from "../admission.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
@@ -15,24 +14,22 @@ import type { JobEnv } from "./target.ts";
 
 const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
-export async function submit(c: Context<JobEnv>, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
-  const envelope = await openEnvelope(c, operation);
-  const admission = newAdmission(Date.now());
-  const request = await admitRequest(c, { operation, waitMs, admission, envelope });
-  const admitted = await admit(c, request);
+export async function submit(c: Context<JobEnv>, submission: Submission): Promise<Response> {
+  const { operation, waitMs, admission } = submission;
+  const admitted = await admit(c, await admitRequest(c, submission));
   if ("replay" in admitted) return replay(c, operation, waitMs, admitted.replay);
 
-  const job = await relay(c, { operation, waitMs, admission, envelope });
+  const job = await relay(c, submission);
   const ref = job.id;
   if (!isRef(ref)) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job.");
   const handle = await handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
   c.executionCtx.waitUntil(c.get("meter")().bind(admission, ref).catch(logUnsettled));
-  const response = answerJob(c, job, { ref, admission }, handle);
+  const response = await answerJob(c, job, { ref, admission }, handle);
   setQuota(response.headers, admitted);
   return response;
 }
 
-async function openEnvelope(c: Context<JobEnv>, operation: "run" | "runsync"): Promise<Envelope> {
+export async function openEnvelope(c: Context<JobEnv>, operation: "run" | "runsync"): Promise<Envelope> {
   const limit = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
   const body = await openBody(c.req.raw, limit);
   const rules = { target: c.get("target"), webhookHosts: c.get("config").webhookHosts };
@@ -43,14 +40,14 @@ export function jobKey(c: Context<JobEnv>) {
   return { owner: c.get("principal").owner, model: c.get("target").name };
 }
 
-interface Submission {
+export interface Submission {
   readonly operation: "run" | "runsync";
   readonly waitMs: number;
   readonly admission: string;
   readonly envelope: Envelope;
 }
 
-async function admitRequest(
+export async function admitRequest(
   c: Context<JobEnv>,
   { operation, waitMs, admission, envelope }: Submission,
 ): Promise<AdmitRequest> {
@@ -121,7 +118,10 @@ const surelyNotTaken: ReadonlySet<string> = new Set([
   ...["UPSTREAM_DOWN", "UPSTREAM_REFUSED", "UPSTREAM_REDIRECT", "UPSTREAM_INVALID", "UPSTREAM_BUSY", "JOB_NOT_FOUND"],
 ]);
 
-async function relay(c: Context<JobEnv>, { operation, waitMs, admission, envelope }: Submission): Promise<UpstreamJob> {
+export async function relay(
+  c: Context<JobEnv>,
+  { operation, waitMs, admission, envelope }: Submission,
+): Promise<UpstreamJob> {
   const upstream = c.get("upstream");
   const relayed = envelope.relayed(await hookUrl(c, admission));
   try {
@@ -163,7 +163,7 @@ async function oweWebhook(c: Context<JobEnv>, admission: string, { checked }: Re
 const unknownUpstream = new Problem("UPSTREAM_INVALID", "The model service does not know this model.");
 
 /** The same key and body: the job that the first call made. */
-async function replay(
+export async function replay(
   c: Context<JobEnv>,
   operation: "run" | "runsync",
   waitMs: number,

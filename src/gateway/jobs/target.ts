@@ -5,6 +5,7 @@ import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type { GatewayEnv } from "../env.ts";
+import type { Images } from "../images/images.ts";
 import type { Metering } from "../quota/metering.ts";
 import { microUsd } from "../rules.ts";
 import type { Upstream } from "../upstream.ts";
@@ -18,7 +19,12 @@ export interface Target {
 
 export interface JobEnv {
   Bindings: GatewayEnv["Bindings"];
-  Variables: GatewayEnv["Variables"] & { target: Target; upstream: Upstream; meter: () => Remote<Metering> };
+  Variables: GatewayEnv["Variables"] & {
+    target: Target;
+    upstream: Upstream;
+    meter: () => Remote<Metering>;
+    images: Images;
+  };
 }
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;

@@ -21,6 +21,8 @@ export interface Standing {
 
 export interface Asked {
   readonly reserveMicroUsd: number;
+  /** It rides on a job that has its place already. */
+  readonly joined?: boolean;
 }
 
 export type Verdict =
@@ -62,7 +64,8 @@ function refusal(standing: Standing, asked: Asked, now: number): Refused | undef
 }
 
 /** What a request takes of a rule. */
-export function neededOf({ unit }: Standing, { reserveMicroUsd }: Asked): number {
+export function neededOf({ unit }: Standing, { reserveMicroUsd, joined }: Asked): number {
+  if (joined && unit === "jobs") return 0;
   return unit === "usd" ? reserveMicroUsd : 1;
 }
 

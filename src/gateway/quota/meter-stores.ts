@@ -1,10 +1,11 @@
 // All that a meter keeps, in SQL and in memory, and the transaction that holds the two together.
 import { Settings } from "./account-settings.ts";
+import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Leases } from "./leases.ts";
 import { type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
 import { Outbox } from "./outbox.ts";
-import { dayOf, daysOf } from "./periods.ts";
+import { dayOf } from "./periods.ts";
 import { RequestWindows } from "./request-windows.ts";
 import { payersAccount, Spending } from "./spending.ts";
 
@@ -19,6 +20,7 @@ function open(sql: SqlStorage) {
     outbox: new Outbox(sql),
     settings: new Settings(sql),
     leases: new Leases(sql),
+    gallery: new Gallery(sql),
   };
 }
 
@@ -53,6 +55,10 @@ export class MeterStores {
     return this.#open.leases;
   }
 
+  get gallery(): Gallery {
+    return this.#open.gallery;
+  }
+
   /** All or nothing: what memory knows is read anew where SQL went back. */
   transaction<T>(work: () => T): T {
     try {
@@ -71,7 +77,7 @@ export class MeterStores {
     if (Object.values(change).every((amount) => amount === 0)) return;
     const day = dayOf(admittedAt);
     for (const id of new Set([payersAccount, account])) {
-      this.spending.add({ account: id, day, model, kind: kind || undefined }, change);
+      this.spending.add({ account: id, day, model, kind }, change);
     }
     this.leases.owe(day, now);
   }
@@ -84,7 +90,7 @@ export class MeterStores {
   reset(now: number): void {
     this.transaction(() => {
       this.windows.reset(payersAccount);
-      this.spending.reset(daysOf("month", now));
+      this.spending.reset(now);
     });
   }
 
