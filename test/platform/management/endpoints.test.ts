@@ -182,6 +182,7 @@ describe("its job interface", () => {
 
   it("belongs to its account alone", async () => {
     const { id } = await endpoint("north");
+    expect((await send("north", "GET", `/v2/${id}/health`)).status).toBe(200);
     expect((await send("south", "GET", `/v2/${id}/health`)).json).toMatchObject({ code: "ENDPOINT_NOT_FOUND" });
     expect((await send("south", "POST", `/v2/${id}/run`, { input: {} })).status).toBe(404);
   });
