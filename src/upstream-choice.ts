@@ -7,7 +7,7 @@ import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
 import type { JobEnv } from "./gateway/jobs/target.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
-import { Breaker, type Upstream } from "./gateway/upstream.ts";
+import { Breaker, type Upstream, usualTimes } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
 import type { AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
@@ -22,7 +22,7 @@ function upstreamOf({ upstream, upstreamKey: key }: Config, origin: string, toPl
   const base = remote ? `${upstream.url}/v2` : `${origin}/platform/v2`;
   const breaker = breakers.get(base) ?? new Breaker();
   breakers.set(base, breaker);
-  return { base, key, send: remote ? (request) => fetch(request) : toPlatform, breaker };
+  return { base, key, send: remote ? (request) => fetch(request) : toPlatform, breaker, times: usualTimes };
 }
 
 export function findUpstream(c: Context<JobEnv>): Upstream {

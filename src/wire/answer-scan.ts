@@ -1,7 +1,7 @@
 // Streams a large answer to the client: its id and media URLs are replaced on the way, what it says of the job is read.
 import type { ByteSource } from "./body.ts";
+import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
-import { type JsonListener, JsonScanner, type Kind, SKIM, WATCH } from "./json-scanner.ts";
 import { Names, parsed, unquote } from "./names.ts";
 
 /** A longer id or URL is none (`data:` URLs are longer): it passes as it is. */
@@ -11,7 +11,7 @@ const FACT_BYTES = 256;
 const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output"]);
 const encoder = new TextEncoder();
 
-/** What the answer said of its job so far; a value of another type is as good as none. Of members with one name, the last. */
+/** What the answer said of its job so far, the last of members with one name; a value of another type is none. */
 export interface AnswerFacts {
   id?: string;
   status?: string;
@@ -28,8 +28,9 @@ export interface AnswerScan {
   readonly mediaKeys: Iterable<string>;
   readonly bufferBytes?: number | undefined;
   /**
-   * The new value of a string, undefined to leave it: `place` is `id` or `output.<media key>`. Members come in the answer's own
-   * order, so `seen` may not have the status or the cost yet; do what depends on them after `done`. A rejection cuts the answer off.
+   * The new value of a string, undefined to leave it: `place` is `id` or `output.<media key>`. Members come in the
+   * answer's own order, so `seen` may not have the status or the cost yet; do what depends on them after `done`. A
+   * rejection cuts the answer off.
    */
   replace(place: string, value: string, seen: Readonly<AnswerFacts>): string | undefined | Promise<string | undefined>;
 }
@@ -37,8 +38,8 @@ export interface AnswerScan {
 export type AnswerOutcome = { readonly facts: AnswerFacts; readonly fault?: RelayFault };
 
 /**
- * `stream` is the client's body; a faulty answer's stream errors before its last byte. `done` resolves, never rejects. With the
- * fault `sink-gone` the client left: the facts are those seen until then.
+ * `stream` is the client's body; a faulty answer's stream errors before its last byte. `done` resolves, never rejects.
+ * With the fault `sink-gone` the client left: the facts are those seen until then.
  */
 export function scanAnswer(scan: AnswerScan): {
   readonly stream: ReadableStream<Uint8Array>;
@@ -49,7 +50,7 @@ export function scanAnswer(scan: AnswerScan): {
   const relayed = relayJson({
     source: scan.source,
     output: writable,
-    scanner: new JsonScanner(answer),
+    listener: answer,
     edits: answer.edits,
     limitBytes: scan.limitBytes,
     bufferBytes: scan.bufferBytes,

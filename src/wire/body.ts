@@ -1,5 +1,7 @@
 // Reads a body that is small enough to hold, and hands over one that turns out not to be.
-import { type JsonFault, JsonScanner, SKIM } from "./json-scanner.ts";
+import { SKIM } from "./json-listener.ts";
+import { type JsonFault, JsonScanner } from "./json-scanner.ts";
+import { utf8 } from "./utf8-text.ts";
 
 /** A body that was begun: the bytes read so far, and the reader of the rest. */
 export interface ByteSource {
@@ -21,14 +23,16 @@ export function statedLength(headers: Headers): number | undefined {
   return stated !== null && /^\d{1,15}$/.test(stated) ? Number(stated) : undefined;
 }
 
-/** Reads until the body ends or has passed `wholeBytes`. In the latter case the caller goes on with the reader, or cancels it. */
+/** Reads until the body ends or has passed `wholeBytes`; then the caller goes on with the reader, or cancels it. */
 export async function readHead(
   body: ReadableStream<Uint8Array> | null,
   wholeBytes: number,
   length?: number,
+  giveUp?: AbortSignal,
 ): Promise<Head> {
   if (body === null) return { ended: true, bytes: new Uint8Array(0) };
   const reader = body.getReader({ mode: "byob" });
+  giveUp?.addEventListener("abort", () => reader.cancel("given up").catch(() => {}), { once: true });
   let buffer = new Uint8Array(Math.min(length ?? FIRST_BYTES, wholeBytes) + 1);
   let filled = 0;
   try {
@@ -38,6 +42,7 @@ export async function readHead(
         filled += value.byteLength;
         buffer = new Uint8Array(value.buffer);
       }
+      if (giveUp?.aborted) return { fault: "source-gone" };
       if (done || value === undefined) return { ended: true, bytes: buffer.subarray(0, filled) };
       if (filled > wholeBytes) return { ended: false, head: buffer.subarray(0, filled), reader };
       if (filled === buffer.length) {
@@ -91,8 +96,5 @@ export async function readJson(
   const parsed = parseJson(whole.bytes);
   return "fault" in parsed ? parsed : { ...parsed, bytes: whole.bytes };
 }
-
-/** Strict: bytes that are not UTF-8 throw, and a byte order mark stays, for JSON.parse to refuse. */
-export const utf8 = (): TextDecoder => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const deaf = { key: () => {}, value: () => SKIM, end: () => {} };

@@ -1,14 +1,13 @@
-// Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits that were asked for.
-import { type ByteSource, utf8 } from "./body.ts";
-import type { JsonFault, JsonScanner } from "./json-scanner.ts";
+// Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits asked for.
+import type { ByteSource } from "./body.ts";
+import type { JsonListener } from "./json-listener.ts";
+import { type JsonFault, JsonScanner } from "./json-scanner.ts";
+import { Utf8Text } from "./utf8-text.ts";
 
-/** Larger buffers gain little more speed, and every upload in flight holds one. */
-export const BUFFER_BYTES = 512 * 1024;
+/** Larger buffers gain no more speed, and every upload in flight holds one. */
+export const BUFFER_BYTES = 256 * 1024;
 
-/** The decoder makes a string that nobody reads: short ones die young. */
-const DECODE_BYTES = 32 * 1024;
-
-/** Bytes to put in the place of those from `from` to `to`, which are indices into the scan under way; undefined leaves them. */
+/** Bytes to put in the place of those from `from` to `to`, indices into the scan under way; undefined leaves them. */
 export interface Edit {
   from: number;
   to: number;
@@ -18,10 +17,10 @@ export interface Edit {
 export interface Relay {
   readonly source: ReadableStream<Uint8Array> | ByteSource;
   readonly output: WritableStream<Uint8Array>;
-  readonly scanner: JsonScanner;
+  readonly listener: JsonListener;
   /** In the order of their places; the relay takes out what it made. */
   readonly edits: Edit[];
-  /** Where it is known, a body too large is refused before it is read. */
+  /** Where it is known, a body too large is refused before it is read, and one cut short is not taken for whole. */
   readonly length?: number | undefined;
   readonly limitBytes: number;
   readonly bufferBytes?: number | undefined;
@@ -31,7 +30,7 @@ export interface Relay {
   accept(): boolean | Promise<boolean>;
 }
 
-/** `source-gone`: the body broke off. `sink-gone`: nobody reads the output any more. `stopped`: refused by the one who listens. */
+/** `source-gone`: the body broke off. `sink-gone`: nobody reads the output any more. `stopped`: the caller refused. */
 export type RelayFault = JsonFault | "too-large" | "source-gone" | "sink-gone" | "stopped";
 
 class Broken extends Error {
@@ -46,7 +45,7 @@ const broken = (fault: RelayFault) => (): never => {
   throw new Broken(fault);
 };
 
-/** Resolves, never rejects, when the output was closed, or aborted because of the fault: a fault's output is never complete. */
+/** Resolves, never rejects, when the output was closed, or aborted: what has a fault is never complete. */
 export async function relayJson(relay: Relay): Promise<RelayFault | undefined> {
   const writer = relay.output.getWriter();
   writer.closed.catch(() => {});
@@ -70,8 +69,9 @@ async function pump(
   reader: ReadableStreamBYOBReader,
   writer: WritableStreamDefaultWriter<Uint8Array>,
 ): Promise<void> {
-  const { scanner, edits } = relay;
-  const decoder = utf8();
+  const { edits } = relay;
+  const text = new Utf8Text();
+  const scanner = new JsonScanner(relay.listener, (bytes, from, to) => text.quote(bytes, from, to));
   let bytes = new Uint8Array(Math.max(relay.bufferBytes ?? BUFFER_BYTES, 2 * (head?.length ?? 0)));
   /** Bytes in the buffer that are not written yet, and how many of them the scanner has read. */
   let filled = 0;
@@ -106,10 +106,11 @@ async function pump(
     }
     total += fresh;
     if (total > relay.limitBytes) throw new Broken("too-large");
-    decode(decoder, bytes, filled, filled + fresh);
+    if (!text.take(bytes, filled, filled + fresh)) throw new Broken("not-json");
     filled += fresh;
 
     const next = scanner.scan(bytes, scanned, filled);
+    text.drop();
     if (next < 0) throw new Broken(scanner.fault ?? "not-json");
     if (relay.stopped()) throw new Broken("stopped");
 
@@ -119,6 +120,7 @@ async function pump(
     await flush(hold);
     bytes.copyWithin(0, hold, filled);
     scanner.shift(hold);
+    relay.listener.shifted?.(hold);
     for (const edit of edits) {
       edit.from -= hold;
       edit.to -= hold;
@@ -127,19 +129,9 @@ async function pump(
     scanned = next - hold;
   }
 
+  if (relay.length !== undefined && total !== relay.length) throw new Broken("source-gone");
   if (scanned !== filled || !scanner.finish(bytes, filled)) throw new Broken(scanner.fault ?? "not-json");
   if (relay.stopped() || !(await relay.accept())) throw new Broken("stopped");
   await flush(filled);
   await writer.close().catch(broken("sink-gone"));
-}
-
-/** Not UTF-8, not JSON. */
-function decode(decoder: TextDecoder, bytes: Uint8Array, from: number, to: number): void {
-  try {
-    for (let at = from; at < to; at += DECODE_BYTES) {
-      decoder.decode(bytes.subarray(at, Math.min(at + DECODE_BYTES, to)), { stream: true });
-    }
-  } catch {
-    throw new Broken("not-json");
-  }
 }

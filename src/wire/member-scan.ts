@@ -1,7 +1,7 @@
 // Carries a JSON text on as it flows, whole or one member's value, and tells where its top-level members lie.
 import type { ByteSource } from "./body.ts";
+import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type RelayFault, relayJson } from "./json-relay.ts";
-import { type JsonListener, JsonScanner, type Kind, SKIM, WATCH } from "./json-scanner.ts";
 import { Names, parsed } from "./names.ts";
 
 /** Positions count from the beginning of the body. */
@@ -47,7 +47,7 @@ export async function scanMembers(scan: MemberScan): Promise<MemberFault | undef
   const fault = await relayJson({
     ...{ source: scan.source, length: scan.length, limitBytes: scan.limitBytes, edits: [] },
     output: outlet(listener.spans, scan.carrier),
-    scanner: new PlacedScanner(listener),
+    listener,
     stopped: () => listener.tooLarge,
     accept: () => {
       try {
@@ -75,7 +75,7 @@ class MemberListener implements JsonListener {
   root: Member | undefined;
   tooLarge = false;
   /** How much of the body has left the buffer. */
-  gone = 0;
+  #gone = 0;
   readonly #scan: MemberScan;
   readonly #names: Names;
   #name: string | undefined;
@@ -87,12 +87,16 @@ class MemberListener implements JsonListener {
     this.#names = new Names(scan.members);
   }
 
+  shifted(count: number): void {
+    this.#gone += count;
+  }
+
   key(_depth: number, bytes: Uint8Array, start: number, end: number): void {
     this.#name = this.#names.find(bytes, start, end);
   }
 
   value(depth: number, kind: Kind, at: number): number {
-    const from = this.gone + at;
+    const from = this.#gone + at;
     const carried = depth === 0 ? this.#scan.carry === undefined : this.#name === this.#scan.carry;
     if (carried && (depth === 0 || this.#name !== undefined)) {
       this.spans.push({ from, to: Number.POSITIVE_INFINITY });
@@ -116,21 +120,6 @@ class MemberListener implements JsonListener {
       if (read && start < 0) this.tooLarge = true;
       else this.members.set(this.#name, { kind, from, to, ...(read && { value: parsed(bytes, start, end) }) });
     }
-  }
-}
-
-/** Knows where the listener's bytes lie in the body. */
-class PlacedScanner extends JsonScanner {
-  readonly #listener: MemberListener;
-
-  constructor(listener: MemberListener) {
-    super(listener);
-    this.#listener = listener;
-  }
-
-  override shift(count: number): void {
-    super.shift(count);
-    this.#listener.gone += count;
   }
 }
 

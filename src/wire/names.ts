@@ -1,5 +1,5 @@
-// Finds the few names that matter among a body's keys, in whatever spelling, without making a string of every other key.
-import { utf8 } from "./body.ts";
+// Finds the few names that matter among a body's keys, in whatever spelling, and makes no strings of the others.
+import { utf8 } from "./utf8-text.ts";
 
 const BACKSLASH = 0x5c;
 const decoder = utf8();

@@ -1,7 +1,7 @@
-// Streams a large job request upstream: puts our webhook in, takes the client's out, and holds the last byte for the verdict.
+// Streams a large job request upstream: our webhook goes in, the client's out; the last byte waits for the verdict.
 import type { ByteSource } from "./body.ts";
+import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
-import { type JsonListener, JsonScanner, type Kind, SKIM, WATCH } from "./json-scanner.ts";
 import { Names, parsed, unquote } from "./names.ts";
 
 /** What `policy`, `webhook` and `s3Config` may take each; they are read whole. */
@@ -51,8 +51,9 @@ export interface RequestScan<Refusal> {
 }
 
 /**
- * `stream` is the upstream request's body; it must be read or cancelled. `done` resolves once the body was sent whole, or
- * cut off; it rejects only with what `verdict` itself threw. `sink-gone` means that the upstream stopped reading: its answer, if there is one, tells why.
+ * `stream` is the upstream request's body; it must be read or cancelled. `done` resolves once the body was sent whole,
+ * or cut off; it rejects only with what `verdict` itself threw. `sink-gone` means that the upstream stopped reading:
+ * its answer, if there is one, tells why.
  */
 export function scanRequest<Refusal>(scan: RequestScan<Refusal>): {
   readonly stream: ReadableStream<Uint8Array>;
@@ -72,7 +73,7 @@ async function run<Refusal>(
   const fault = await relayJson({
     source: scan.source,
     output,
-    scanner: new JsonScanner(request),
+    listener: request,
     edits: request.edits,
     limitBytes: scan.limitBytes,
     length: scan.length,

@@ -1,6 +1,7 @@
-// `npm run bench [-- --only rates,growth,payloads] [--small] [--json]`: measures the built Worker in real processes.
+// `npm run bench [-- --only rates,growth,payloads,management] [--small] [--json]`: measures the built Worker in real processes.
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { measureManagement } from "./management.ts";
 import { measurePayloads } from "./payloads.ts";
 import { measureGrowth, measureRates } from "./platform.ts";
 
@@ -25,6 +26,12 @@ const benches: Record<string, (small: boolean) => Promise<Table>> = {
       ({ growthBytes, ...others }) => ({ ...others, growthMB: growthBytes / 1e6 }),
     ),
   }),
+  management: async (small) => {
+    const few = { templates: 100, pods: 100 };
+    const sizes = [few, small ? { templates: 1000, pods: 1000 } : { templates: 100_000, pods: 10_000 }];
+    const title = "The management interface, by how much an account holds";
+    return { title, rows: await measureManagement(sizes, small ? 1 : 9, small ? 5 : 100) };
+  },
 };
 
 const { values } = parseArgs({

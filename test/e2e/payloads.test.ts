@@ -121,7 +121,7 @@ describe("a large body that is refused", () => {
   const bodies: [string, (padding: string) => string][] = [
     ["is no JSON", (padding) => `{"input":{"a":"${padding}"`],
     ["has more behind it", (padding) => `{"input":{"a":"${padding}"}} x`],
-    ["holds a bare control character", (padding) => `{"input":{"a":"${padding}\u0001"}}`],
+    ["holds a bare control character", (padding) => `{"input":{"a":"\u0001${padding}"}}`],
     ["has no input", (padding) => `{"inputs":{"a":"${padding}"}}`],
     ["has an array for its input", (padding) => `{"input":["${padding}"]}`],
     ["has text for its input", (padding) => `{"input":"${padding}"}`],

@@ -3,7 +3,10 @@ import type { ByteSource } from "../../src/wire/body.ts";
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** Hands out the bytes in pieces of the given sizes, over and over; each read takes its buffer away, as the platform's does. */
+/**
+ * Hands out the bytes in pieces of the given sizes, over and over; each read takes its buffer away, as the platform's
+ * does.
+ */
 export function cutSource(bytes: Uint8Array, sizes: readonly number[], fails = false) {
   const log = { cancelled: undefined as unknown, read: 0 };
   let turn = 0;

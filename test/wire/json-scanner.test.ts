@@ -1,8 +1,10 @@
 // The scanner's one promise: its verdict on a text is JSON.parse's, wherever the chunks end.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseJson, utf8 } from "../../src/wire/body.ts";
-import { JsonScanner, type Kind, MAX_DEPTH, SKIM, WATCH } from "../../src/wire/json-scanner.ts";
+import { parseJson } from "../../src/wire/body.ts";
+import { type Kind, SKIM, WATCH } from "../../src/wire/json-listener.ts";
+import { JsonScanner, MAX_DEPTH, STRICT_BYTES } from "../../src/wire/json-scanner.ts";
+import { utf8 } from "../../src/wire/utf8-text.ts";
 import { bytesOf } from "./cut-source.ts";
 import { cuts, jsonBytes } from "./json-text.ts";
 
@@ -127,7 +129,7 @@ const rows = [
     "1\u0000",
     "undefined",
   ],
-  ...[`"${"x".repeat(70)}\n"`, `"${"x".repeat(5000)}\\q"`, `"${"x".repeat(5000)}\u0001"`, `"${"\\\\".repeat(3000)}"`],
+  ...[`"${"x".repeat(70)}\n"`, `"${"x".repeat(4090)}\\q"`, `"${"x".repeat(4090)}\u0001"`, `"${"\\\\".repeat(3000)}"`],
   ...[
     `"${"\\\\".repeat(3000)}\\"`,
     `"${"é日😀".repeat(900)}"`,
@@ -198,7 +200,7 @@ describe("the JSON scanner", () => {
       }),
       { numRuns: 3000 },
     );
-  });
+  }, 60_000);
 
   it("hears the same wherever the text is cut", () => {
     fc.assert(
@@ -208,7 +210,7 @@ describe("the JSON scanner", () => {
       }),
       { numRuns: 1000 },
     );
-  });
+  }, 60_000);
 
   it("goes as deep as it says, and no deeper", () => {
     const nested = (depth: number) => bytesOf("[".repeat(depth) + "]".repeat(depth));
@@ -217,6 +219,38 @@ describe("the JSON scanner", () => {
     expect(parseJson(nested(MAX_DEPTH))).toHaveProperty("value");
     expect(parseJson(nested(MAX_DEPTH + 1))).toEqual({ fault: "too-deep" });
   });
+
+  it.each([
+    ["a bad escape", "\\q"],
+    ["a control", "\u0001"],
+  ])("does not see %s beyond the letter of a long string, wherever that is cut", (_, flaw) => {
+    for (const [size, verdict] of [
+      [STRICT_BYTES - 2, "not-json"],
+      [STRICT_BYTES, "fine"],
+    ] as const) {
+      const bytes = bytesOf(`["${"x".repeat(size)}${flaw}${"y".repeat(50)}"]`);
+      for (const sizes of [[bytes.length], [1], [997], [STRICT_BYTES + 2, 1]])
+        expect(scanInPieces(bytes, sizes).verdict).toBe(verdict);
+    }
+  });
+
+  it("finds the end of a long string among escapes of every parity, wherever that is cut", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom("\\\\", '\\"', "\\n", "x", "é", "]", ",", "y".repeat(300)), { maxLength: 40 }),
+        fc.nat(40),
+        cuts,
+        (parts, extra, sizes) => {
+          const bytes = bytesOf(`["${"x".repeat(STRICT_BYTES - 20 + extra)}${parts.join("")}",1]`);
+          const whole = scanInPieces(bytes, [bytes.length], true);
+          expect(whole.verdict).toBe("fine");
+          expect(whole.heard).toContain("1 number 1 1");
+          expect(scanInPieces(bytes, [STRICT_BYTES, ...sizes, 1], true).heard).toEqual(whole.heard);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  }, 60_000);
 
   it("tells members by depth, with their bytes where they were kept", () => {
     const long = `"${"x".repeat(5000)}"`;
@@ -240,5 +274,5 @@ describe("the JSON scanner", () => {
       }),
       { numRuns: 1000 },
     );
-  });
+  }, 60_000);
 });

@@ -5,7 +5,7 @@ import type { GatewayEnv } from "../env.ts";
 import { readControl } from "../guards.ts";
 import type { IdentifyCaller } from "../identity/authenticate.ts";
 import { callUpstream } from "../upstream.ts";
-import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
+import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
 import { presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
@@ -32,7 +32,8 @@ export function authenticateByTicket(identifyCaller: IdentifyCaller): Middleware
     const opened = await tickets.open(ticket, c.req.path, c.req.header("Last-Event-ID"), Date.now());
     if (!opened) throw new Problem("TICKET_REFUSED", "The ticket is not for this job, or its time is over.");
     const control = await readControl(c);
-    const principal = { ...opened, kind: "user" as const, ownerHash: "", issuedAt: Date.now() };
+    if (control.isRevoked(opened)) throw new Problem("TICKET_REFUSED", "The token of this ticket was revoked.");
+    const principal = { ...opened, kind: "user" as const, ownerHash: "" };
     c.set("principal", principal);
     c.set("control", control);
     return next();
@@ -41,14 +42,16 @@ export function authenticateByTicket(identifyCaller: IdentifyCaller): Middleware
 
 export async function mintTicket(c: Context<JobEnv>): Promise<Response> {
   await ownJob(c);
-  const { owner, payer } = c.get("principal");
-  const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint({ owner, payer }, c.req.path, Date.now());
+  const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint(c.get("principal"), c.req.path, Date.now());
   const origin = c.get("config").publicUrl ?? new URL(c.req.url).origin;
   return c.json({ url: `${origin}${c.req.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
 }
 
 export async function events(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
+  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
+  // Nobody reads what a HEAD would start.
+  if (c.req.method === "HEAD") return c.body(null, 200, headers);
   const eventId = await ticketsOf(c.get("config")).eventId(c.req.path);
   const reconnected = c.req.header("Last-Event-ID") !== undefined;
   const { readable, writable } = new IdentityTransformStream();
@@ -69,7 +72,7 @@ export async function events(c: Context<JobEnv>): Promise<Response> {
     }
   };
   c.executionCtx.waitUntil(relay());
-  return new Response(readable, { headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" } });
+  return new Response(readable, { headers });
 }
 
 function failure(error: unknown): string {
@@ -101,14 +104,11 @@ function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
     });
   return {
     poll: async () => {
-      const answer = (await readJson(await ask("stream", `wait=${pollWaitMs}`), upstream.key)) as Record<
-        string,
-        unknown
-      >;
-      return { status: String(answer["status"]), stream: Array.isArray(answer["stream"]) ? answer["stream"] : [] };
+      const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`), upstream);
+      return { status: String(status), stream: Array.isArray(stream) ? stream : [] };
     },
     final: async (): Promise<UpstreamJob> => {
-      const answer = await readJob(await ask("status"), upstream.key);
+      const answer = await readJob(await ask("status"), upstream);
       const id = await handlesOf(c.get("config")).mint({ owner: c.get("principal").owner, model }, job);
       return (await presentJob(c, answer, job, id)).presented;
     },

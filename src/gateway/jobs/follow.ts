@@ -1,16 +1,19 @@
 // Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
 import type { Context } from "hono";
+import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
+import type { ByteSource } from "../../wire/body.ts";
 import { newAdmission } from "../admission.ts";
 import { keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
-import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
+import { openJob, openObject, readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";
-import { forgetEnding } from "./settling.ts";
-import { admit, jobKey, payerTerms, setQuota } from "./submit.ts";
-import type { JobEnv } from "./target.ts";
+import { answerLarge, scanLarge } from "./large-answer.ts";
+import { endingOf, forgetEnding, isTold, settle } from "./settling.ts";
+import { admit, payerTerms, setQuota, tookNothing } from "./submit.ts";
+import { type JobEnv, jobKey } from "./target.ts";
 
 /** Whatever is not this caller's job of this model is unknown. */
 export async function ownJob(c: Context<JobEnv>): Promise<Handle> {
@@ -35,7 +38,9 @@ async function follow(c: Context<JobEnv>, operation: string, how: Partial<Call>)
   const segments = [c.get("target").name, operation, job.ref];
   const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, ...how });
   try {
-    return await answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+    const opened = await openJob(response, upstream);
+    if ("large" in opened) return await answerLarge(c, opened.large, job);
+    return await answerJob(c, opened.whole, job, c.req.param("job") ?? "");
   } catch (error) {
     return fromKept(c, job, error);
   }
@@ -61,10 +66,33 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
     repeatable: false,
     signal: c.req.raw.signal,
   });
-  const answer = (await readJson(response, upstream.key)) as { status?: unknown; stream?: unknown };
-  if (!Array.isArray(answer.stream))
+  const opened =
+    format === "array" ? { whole: await readObject(response, upstream) } : await openObject(response, upstream);
+  if ("large" in opened) return streamLarge(c, opened.large);
+  const { status, stream } = opened.whole;
+  if (typeof status !== "string" || !Array.isArray(stream)) {
     throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is no stream.");
-  return c.json(format === "array" ? answer.stream : { status: answer.status, stream: answer.stream });
+  }
+  if (isFinal(status)) c.executionCtx.waitUntil(settleStreamed(c, job).catch(logUnsettled));
+  return c.json(format === "array" ? stream : { status, stream });
+}
+
+function streamLarge(c: Context<JobEnv>, source: ByteSource): Response {
+  const { stream, done } = scanLarge(source, c.get("upstream").times, () => undefined);
+  c.executionCtx.waitUntil(done);
+  return c.body(stream, 200, { "Content-Type": "application/json" });
+}
+
+/** A stream says that the job is at its end, not what it cost: the job's status does. */
+async function settleStreamed(c: Context<JobEnv>, job: Handle): Promise<void> {
+  if (isTold(job.admission, Date.now())) return;
+  const upstream = c.get("upstream");
+  const segments = [c.get("target").name, "status", job.ref];
+  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
+  const answer = await readJob(response, upstream);
+  const ending = endingOf(answer, c.get("target"), job, Date.now());
+  const body = () => JSON.stringify({ ...answer, id: c.req.param("job") });
+  if (ending) await settle(c.get("meter")(), ending, body);
 }
 
 export async function cancel(c: Context<JobEnv>): Promise<Response> {
@@ -75,7 +103,7 @@ export async function cancel(c: Context<JobEnv>): Promise<Response> {
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "cancel", job.ref];
   const response = await callUpstream(upstream, { method: "POST", segments, repeatable: true });
-  return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+  return answerJob(c, await readJob(response, upstream), job, c.req.param("job") ?? "");
 }
 
 /** Who shares a job gets off it; the last one's cancel is the upstream's. */
@@ -111,10 +139,11 @@ export async function retry(c: Context<JobEnv>): Promise<Response> {
     ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd || c.get("target").maxMicroUsd },
     ...{ ttlMs: retryTtlMs, retentionMs: retryRetentionMs, webhook: undefined, idempotency: undefined },
   });
+  let response: Response | undefined;
   try {
     const segments = [c.get("target").name, "retry", job.ref];
-    const response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
-    const answer = await readJob(response, upstream.key);
+    response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
+    const answer = await readJob(response, upstream);
     forgetEnding(job.admission);
     c.get("images").links.forget(job.admission);
     c.executionCtx.waitUntil(meter.bind(admission, job.ref).catch(logUnsettled));
@@ -122,8 +151,7 @@ export async function retry(c: Context<JobEnv>): Promise<Response> {
     setQuota(body.headers, admitted);
     return body;
   } catch (error) {
-    const taken = error instanceof Problem && /^UPSTREAM_(TIMEOUT|UNREACHABLE|TRUNCATED|BAD)/.test(error.code);
-    if (!taken) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
+    if (tookNothing(error, response)) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
     throw error;
   }
 }
@@ -136,5 +164,5 @@ export async function health(c: Context<JobEnv>): Promise<Response> {
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "health"];
   const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
-  return c.json((await readJson(response, upstream.key)) as object);
+  return c.json(await readObject(response, upstream));
 }

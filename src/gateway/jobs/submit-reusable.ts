@@ -5,21 +5,12 @@ import { Problem } from "../../errors.ts";
 import { newAdmission } from "../admission.ts";
 import type { Reusable } from "../images/image-cache.ts";
 import { callUpstream } from "../upstream.ts";
-import { readJob, type UpstreamJob } from "../upstream-answer.ts";
+import { openJob, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
 import { handlesOf, isRef } from "./handle.ts";
-import {
-  admit,
-  admitRequest,
-  jobKey,
-  openEnvelope,
-  relay,
-  replay,
-  type Submission,
-  setQuota,
-  submit,
-} from "./submit.ts";
-import type { JobEnv } from "./target.ts";
+import { answerLarge } from "./large-answer.ts";
+import { admit, admitRequest, openEnvelope, relay, replay, type Submission, setQuota, submit } from "./submit.ts";
+import { type JobEnv, jobKey } from "./target.ts";
 
 /** A flight that is given up is boarded anew; after so many the request goes alone. */
 const maxBoardings = 3;
@@ -107,9 +98,11 @@ async function takeOff(c: Context<JobEnv>, submission: Submission, name: string)
     await flights.ground(name, admission, undefined).catch(logUnshared);
     return replay(c, operation, waitMs, admitted.replay);
   }
-  const job = await relay(c, { ...submission, operation: "run" }).catch((error) => abandon(error, true));
-  const ref = job.id;
-  if (!isRef(ref)) return abandon(new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job."), true);
+  const opened = await relay(c, { ...submission, operation: "run" }).catch((error) => abandon(error, true));
+  const job = "whole" in opened ? opened.whole : undefined;
+  const ref = job?.id;
+  if (!job || !isRef(ref))
+    return abandon(new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job."), true);
   c.executionCtx.waitUntil(c.get("meter")().bind(admission, ref).catch(logUnsettled));
   await Promise.all([
     flights.takeOff(name, admission, ref),
@@ -181,7 +174,9 @@ async function follow(
   const call = { method: "GET", segments: [c.get("target").name, "status-sync", ref], repeatable: true } as const;
   const { signal } = c.req.raw;
   const response = await callUpstream(upstream, { ...call, query: `wait=${waitMs}`, waitMs, signal });
-  return answerJob(c, await readJob(response, upstream.key), { ref, admission }, handle);
+  const opened = await openJob(response, upstream);
+  if ("large" in opened) return answerLarge(c, opened.large, { ref, admission });
+  return answerJob(c, opened.whole, { ref, admission }, handle);
 }
 
 function logUnshared(error: unknown): void {

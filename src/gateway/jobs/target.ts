@@ -1,5 +1,5 @@
 // Which model a call is for: one of the catalog, or an endpoint that the operator opened at a price.
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { Problem } from "../../errors.ts";
 import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
@@ -25,6 +25,11 @@ export interface JobEnv {
     meter: () => Remote<Metering>;
     images: Images;
   };
+}
+
+/** What a job's handle is bound to. */
+export function jobKey(c: Context<JobEnv>) {
+  return { owner: c.get("principal").owner, model: c.get("target").name };
 }
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;

@@ -5,7 +5,7 @@ import { Idempotency } from "./idempotency.ts";
 import { Leases } from "./leases.ts";
 import { type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
 import { Outbox } from "./outbox.ts";
-import { dayOf, daysOf } from "./periods.ts";
+import { dayOf } from "./periods.ts";
 import { RequestWindows } from "./request-windows.ts";
 import { payersAccount, Spending } from "./spending.ts";
 
@@ -77,7 +77,7 @@ export class MeterStores {
     if (Object.values(change).every((amount) => amount === 0)) return;
     const day = dayOf(admittedAt);
     for (const id of new Set([payersAccount, account])) {
-      this.spending.add({ account: id, day, model, kind: kind || undefined }, change);
+      this.spending.add({ account: id, day, model, kind }, change);
     }
     this.leases.owe(day, now);
   }
@@ -90,7 +90,7 @@ export class MeterStores {
   reset(now: number): void {
     this.transaction(() => {
       this.windows.reset(payersAccount);
-      this.spending.reset(daysOf("month", now));
+      this.spending.reset(now);
     });
   }
 

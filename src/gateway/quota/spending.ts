@@ -1,5 +1,6 @@
 // Money by account, day and model: what is known, what is assumed, what is reserved. The day is that of the admission.
 import type { Kind } from "../../models/model.ts";
+import { dayMs, dayOf, type Period, startOf } from "./periods.ts";
 
 export interface Amounts {
   /** What answers said that jobs cost. */
@@ -11,111 +12,59 @@ export interface Amounts {
   readonly forgiven: number;
 }
 
-interface Row extends Amounts, Record<string, SqlStorageValue> {
-  account: string;
-  day: number;
-  model: string;
-  kind: Kind | "";
-}
-
 /** Where an amount belongs. */
 export interface Entry {
   readonly account: string;
   readonly day: number;
   readonly model: string;
-  readonly kind: Kind | undefined;
+  readonly kind: Kind | "";
 }
+interface Row extends Entry, Amounts, Record<string, SqlStorageValue> {}
 
 /** The payer's own account; a token that narrows has one beside it, under its id. */
 export const payersAccount = "";
 export type Covers = (model: string, kind: Kind | undefined) => boolean;
+export type Span = Period | "ever";
 
 /** The longest month and the one before it, and what a week-old job may still correct. */
 const keptDays = 70;
 /** Tokens live a day, their jobs a week. */
 const keptTokenDays = 9;
+const spans: readonly Span[] = ["day", "month", "ever"];
 
 export class Spending {
   readonly #sql: SqlStorage;
-  /** account → day → model. */
-  readonly #rows = new Map<string, Map<number, Map<string, Row>>>();
+  #rows = new Map<string, Row>();
+  /** Sums by model of each span of each account, so that no rule adds up days. */
+  #sums = new Map<string, Map<string, Amounts & { kind: Kind | "" }>>();
   /** What rows that are gone held. */
-  #earlier: { known: number; assumed: number };
+  #earlier = nothing;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    for (const row of sql.exec<Row>("SELECT * FROM spend")) this.#models(row.account, row.day).set(row.model, row);
-    this.#earlier = sql.exec<{ known: number; assumed: number }>("SELECT known, assumed FROM earlier").one();
+    this.#load();
+  }
+
+  #load(): void {
+    this.#rows = new Map();
+    this.#sums = new Map();
+    for (const row of this.#sql.exec<Row>("SELECT * FROM spend")) {
+      this.#rows.set(rowKey(row), row);
+      this.#sumUp(row, row);
+    }
+    const earlier = this.#sql.exec<{ known: number; assumed: number }>("SELECT known, assumed FROM earlier").one();
+    this.#earlier = { ...nothing, ...earlier };
   }
 
   /** Adds to what is there. */
-  add({ account, day, model, kind }: Entry, change: Partial<Amounts>): void {
-    const models = this.#models(account, day);
-    const row = models.get(model) ?? { account, day, model, kind: kind ?? "", ...nothing };
+  add(entry: Entry, change: Partial<Amounts>): void {
+    const row = this.#rows.get(rowKey(entry)) ?? { ...entry, ...nothing };
     const sums = sumOf(row, { ...nothing, ...change });
-    const next = { ...row, ...sums, forgiven: Math.min(sums.forgiven, sums.known + sums.assumed) };
-    models.set(model, next);
-    this.#write(next);
-  }
-
-  /** What rules see of some days. */
-  spent(account: string, days: { first: number; last: number }, covers: Covers): { used: number; reserved: number } {
-    let [used, reserved] = [0, 0];
-    for (const [day, models] of this.#rows.get(account) ?? []) {
-      if (day < days.first || day > days.last) continue;
-      for (const row of models.values()) {
-        if (!covers(row.model, row.kind || undefined)) continue;
-        used += row.known + row.assumed - row.forgiven + row.reserved;
-        reserved += row.reserved;
-      }
-    }
-    return { used, reserved };
-  }
-
-  /** All that a day's admissions took, whatever was forgiven: what the app's budget counts. */
-  consumed(day: number): number {
-    const models = this.#rows.get(payersAccount)?.get(day)?.values() ?? [];
-    return [...models].reduce((sum, { known, assumed, reserved }) => sum + known + assumed + reserved, 0);
-  }
-
-  /** Since the meter's first job. */
-  totals(): { known: number; assumed: number; reserved: number } {
-    const rows = [...(this.#rows.get(payersAccount)?.values() ?? [])].flatMap((models) => [...models.values()]);
-    return rows.reduce<Amounts>(sumOf, { ...nothing, ...this.#earlier });
-  }
-
-  /** The rules forget what this month's admissions spent so far; what is reserved stays so. */
-  reset(days: { first: number; last: number }): void {
-    for (const [day, models] of this.#rows.get(payersAccount) ?? []) {
-      if (day < days.first || day > days.last) continue;
-      for (const row of [...models.values()]) {
-        const forgiven = row.known + row.assumed - row.forgiven;
-        if (forgiven > 0) this.add({ ...row, kind: row.kind || undefined }, { forgiven });
-      }
-    }
-  }
-
-  prune(today: number): void {
-    for (const [account, days] of this.#rows) {
-      const kept = account === payersAccount ? keptDays : keptTokenDays;
-      for (const [day, models] of days) {
-        if (day >= today - kept) continue;
-        const sums = [...models.values()].reduce<Amounts>(sumOf, nothing);
-        if (sums.reserved > 0) continue;
-        if (account === payersAccount) this.#keepEarlier(sums);
-        this.#sql.exec("DELETE FROM spend WHERE account = ? AND day = ?", account, day);
-        days.delete(day);
-      }
-      if (days.size === 0) this.#rows.delete(account);
-    }
-  }
-
-  #keepEarlier({ known, assumed }: Amounts): void {
-    this.#earlier = { known: this.#earlier.known + known, assumed: this.#earlier.assumed + assumed };
-    this.#sql.exec("UPDATE earlier SET known = ?, assumed = ?", this.#earlier.known, this.#earlier.assumed);
-  }
-
-  #write({ account, day, model, kind, known, assumed, reserved, forgiven }: Row): void {
+    const forgiven = Math.min(sums.forgiven, sums.known + sums.assumed);
+    const next: Row = { ...row, ...sums, forgiven };
+    this.#rows.set(rowKey(next), next);
+    this.#sumUp(entry, { ...nothing, ...change, forgiven: forgiven - row.forgiven });
+    const { account, day, model, kind, known, assumed, reserved } = next;
     this.#sql.exec(
       `INSERT OR REPLACE INTO spend (account, day, model, kind, known, assumed, reserved, forgiven)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -123,11 +72,60 @@ export class Spending {
     );
   }
 
-  #models(account: string, day: number): Map<string, Row> {
-    const days = this.#rows.get(account) ?? new Map<number, Map<string, Row>>();
-    const models = days.get(day) ?? new Map<string, Row>();
-    this.#rows.set(account, days.set(day, models));
-    return models;
+  #sumUp({ account, day, model, kind }: Entry, change: Amounts): void {
+    for (const span of spans) {
+      const key = sumKey(account, span, day * dayMs);
+      const models = this.#sums.get(key) ?? new Map<string, Amounts & { kind: Kind | "" }>();
+      this.#sums.set(key, models.set(model, { kind, ...sumOf(models.get(model) ?? nothing, change) }));
+    }
+  }
+
+  /** What rules see of the span that the moment lies in. */
+  spent(account: string, span: Span, at: number, covers: Covers): { used: number; reserved: number } {
+    let [used, reserved] = [0, 0];
+    for (const [model, sums] of this.#sums.get(sumKey(account, span, at)) ?? []) {
+      if (!covers(model, sums.kind || undefined)) continue;
+      used += sums.known + sums.assumed - sums.forgiven + sums.reserved;
+      reserved += sums.reserved;
+    }
+    return { used, reserved };
+  }
+
+  /** All that a day's admissions took, whatever was forgiven: what the app's budget counts. */
+  consumed(day: number): number {
+    const { known, assumed, reserved } = this.#sum("day", day * dayMs);
+    return known + assumed + reserved;
+  }
+
+  /** Since the meter's first job. */
+  totals(): Amounts {
+    return sumOf(this.#sum("ever", 0), this.#earlier);
+  }
+
+  #sum(span: Span, at: number): Amounts {
+    const models = this.#sums.get(sumKey(payersAccount, span, at))?.values() ?? [];
+    return [...models].reduce<Amounts>(sumOf, nothing);
+  }
+
+  /** The rules forget what this month's admissions spent so far; what is reserved stays so. */
+  reset(now: number): void {
+    const first = dayOf(startOf("month", now));
+    for (const row of [...this.#rows.values()]) {
+      const forgiven = row.known + row.assumed - row.forgiven;
+      if (row.account === payersAccount && row.day >= first && forgiven > 0) this.add(row, { forgiven });
+    }
+  }
+
+  prune(today: number): void {
+    const gone = this.#sql.exec<Row>(
+      "DELETE FROM spend WHERE reserved = 0 AND day < ? AND (account <> ? OR day < ?) RETURNING *",
+      ...[today - keptTokenDays, payersAccount, today - keptDays],
+    );
+    const rows = gone.toArray();
+    if (rows.length === 0) return;
+    const { known, assumed } = rows.filter(({ account }) => account === payersAccount).reduce(sumOf, this.#earlier);
+    this.#sql.exec("UPDATE earlier SET known = ?, assumed = ?", known, assumed);
+    this.#load();
   }
 }
 
@@ -140,4 +138,13 @@ function sumOf(left: Amounts, right: Amounts): Amounts {
     reserved: left.reserved + right.reserved,
     forgiven: left.forgiven + right.forgiven,
   };
+}
+
+/** A day and a model's name hold no space; what an account is called comes last. */
+function rowKey({ account, day, model }: Entry): string {
+  return `${day} ${model} ${account}`;
+}
+
+function sumKey(account: string, span: Span, at: number): string {
+  return `${span} ${span === "ever" ? 0 : startOf(span, at)} ${account}`;
 }

@@ -3,7 +3,7 @@ import type { Kind } from "../../models/model.ts";
 import { microUsd, type Rule } from "../rules.ts";
 import type { Standing } from "./decide.ts";
 import type { MeteredJobs } from "./metered-jobs.ts";
-import { daysOf, endOf, startOf, windowMs } from "./periods.ts";
+import { endOf, startOf, windowMs } from "./periods.ts";
 import type { RequestWindows } from "./request-windows.ts";
 import { type Covers, payersAccount, type Spending } from "./spending.ts";
 
@@ -61,7 +61,7 @@ function standingOf(name: string, rule: Rule, account: Account, counters: Counte
       };
     }
     case "usd": {
-      const { used, reserved } = counters.spending.spent(id, daysOf(rule.per, now), coversRule);
+      const { used, reserved } = counters.spending.spent(id, rule.per, now, coversRule);
       const end = endOf(rule.per, now);
       return {
         ...{ name, unit: rule.unit, scope: `${of}of this ${rule.per}`, limit: microUsd(rule.limit) + grant },
@@ -72,11 +72,9 @@ function standingOf(name: string, rule: Rule, account: Account, counters: Counte
   }
 }
 
-const ever = { first: Number.NEGATIVE_INFINITY, last: Number.POSITIVE_INFINITY };
-
 /** What a token may spend in all. */
 function costStanding(account: string, limit: number, { spending }: Counters): Standing {
-  const { used, reserved } = spending.spent(account, ever, () => true);
+  const { used, reserved } = spending.spent(account, "ever", 0, () => true);
   return {
     ...{ name: "token-cost", unit: "usd", scope: "of this token", limit, used, reserved, windowSeconds: undefined },
     freesTo: () => Number.POSITIVE_INFINITY,

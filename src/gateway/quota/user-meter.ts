@@ -53,7 +53,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#stores = new MeterStores(ctx.storage);
     this.#endings = new Endings(this.#stores);
     this.#admissions = new Admissions(this.#stores, this.#endings);
-    this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, remote<Budget>(env.BUDGET, budgetName));
+    this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, () => remote<Budget>(env.BUDGET, budgetName));
     this.#arm();
   }
 

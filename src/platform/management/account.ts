@@ -7,20 +7,22 @@ import { type Question, type Sum, sumUp } from "./billing-report.ts";
 import { type Borrowed, Catalogue } from "./catalogue.ts";
 import { Duties, type DutyKind } from "./duties.ts";
 import { EndpointBook } from "./endpoint-book.ts";
+import { EndpointDesk } from "./endpoint-desk.ts";
 import type { Endpoint, EndpointChange, EndpointIncludes, EndpointInput } from "./endpoints.ts";
 import { includeInPod } from "./includes.ts";
 import { type Credit, type Executed, Ledger, nextFullHour } from "./ledger.ts";
 import { Neighbours } from "./neighbours.ts";
 import { VolumeBook, type VolumeChange } from "./network-volumes.ts";
+import { inTurns, type Office, type Removed } from "./office.ts";
 import type { Pod, PodEvent, Volume } from "./pod.ts";
 import { PodBook } from "./pod-book.ts";
-import { matches } from "./pod-filter.ts";
 import type { PodChange, PodFilter, PodIncludes, PodInput } from "./pod-input.ts";
 import { type RegistryAuth, RegistryAuthBook } from "./registry-auths.ts";
 import { absent, type Page } from "./rows.ts";
 import { steps } from "./schema.ts";
 import type { Template } from "./template.ts";
 import { TemplateBook } from "./template-book.ts";
+import { TemplateDesk } from "./template-desk.ts";
 import type { TemplateChange } from "./templates.ts";
 
 /** An alarm that failed comes back after this. */
@@ -29,18 +31,14 @@ const retryAlarmMs = 10_000;
 const graceMs = 10_000;
 /** What is spent with borrowed templates is told in one go for a while. */
 const creditDelayMs = 60_000;
-/** As many records are completed at a time. */
-const atOnce = 20;
-
-type Removed = { readonly removed: true };
-const removed: Removed = { removed: true };
 
 export class Account extends DurableObject<Env> {
   readonly #ledger: Ledger;
   readonly #duties: Duties;
   readonly #neighbours: Neighbours;
   readonly #templates: TemplateBook;
-  readonly #endpoints: EndpointBook;
+  readonly #templateDesk: TemplateDesk;
+  readonly #endpoints: EndpointDesk;
   readonly #pods: PodBook;
   readonly #volumes: VolumeBook;
   readonly #auths: RegistryAuthBook;
@@ -56,13 +54,21 @@ export class Account extends DurableObject<Env> {
     this.#duties = new Duties(sql, (duty) => this.#neighbours.perform(duty));
     this.#ledger = new Ledger(sql, (template) => this.#duties.add("credit", template, Date.now() + creditDelayMs));
     this.#templates = new TemplateBook(sql);
-    this.#endpoints = new EndpointBook(sql, this.#ledger, this.#templates);
     this.#pods = new PodBook(sql, this.#ledger, this.#templates);
     this.#volumes = new VolumeBook(sql, this.#ledger);
     this.#auths = new RegistryAuthBook(sql);
     this.#catalogue = new Catalogue(sql);
-    const books = { ledger: this.#ledger, templates: this.#templates, endpoints: this.#endpoints };
+    const endpoints = new EndpointBook(sql, this.#ledger, this.#templates);
+    const books = { ledger: this.#ledger, templates: this.#templates, endpoints };
     this.#neighbours = new Neighbours(env, { account: this.#name, sql, now: () => Date.now(), ...books });
+    const office: Office = {
+      account: this.#name,
+      change: (act) => this.#change(act),
+      owe: (kind, id) => this.#owe(kind, id),
+      perform: (kind, id) => this.#duties.perform(kind, id, Date.now()),
+    };
+    this.#templateDesk = new TemplateDesk(office, books, this.#neighbours);
+    this.#endpoints = new EndpointDesk(office, endpoints, this.#neighbours);
     this.#arm();
   }
 
@@ -71,55 +77,19 @@ export class Account extends DurableObject<Env> {
   }
 
   findTemplate(id: string, withBound: boolean): Template | undefined {
-    return withBound || !this.#templates.isBound(id) ? this.#templates.find(id) : undefined;
+    return this.#templateDesk.find(id, withBound);
   }
 
-  async createTemplate(template: Template): Promise<Template | Refusal> {
-    const created = this.#change(() => this.#owePublication(this.#templates.create(template)));
-    if (!("refused" in created) && created.isPublic) await this.#duties.perform("publish", created.id, Date.now());
-    return created;
+  createTemplate(template: Template): Promise<Template | Refusal> {
+    return this.#templateDesk.create(template);
   }
 
-  async updateTemplate(id: string, change: TemplateChange): Promise<Template | Refusal> {
-    const known = this.#templates.find(id);
-    const refusal = known?.isPublic && change.isPublic === false ? await this.#withdraw(id) : undefined;
-    if (refusal) return refusal;
-    let followers: string[] = [];
-    const updated = this.#change(() => {
-      const next = this.#owePublication(this.#templates.update(id, change));
-      if (!("refused" in next)) followers = this.#endpoints.follow(next);
-      for (const endpoint of followers) this.#owe("configure", endpoint);
-      return next;
-    });
-    if (known) await this.#duties.perform("publish", id, Date.now());
-    await Promise.all(followers.map((endpoint) => this.#duties.perform("configure", endpoint, Date.now())));
-    return updated;
+  updateTemplate(id: string, change: TemplateChange): Promise<Template | Refusal> {
+    return this.#templateDesk.update(id, change);
   }
 
-  async deleteTemplate(id: string): Promise<Refusal | Removed> {
-    const refusal =
-      this.#templates.refuseRemoval(id) ?? (this.#templates.find(id)?.isPublic ? await this.#withdraw(id) : undefined);
-    if (refusal) return refusal;
-    // While the catalogue was asked, somebody may have begun to use it here.
-    const late = this.#change(() => {
-      const refused = this.#templates.refuseRemoval(id);
-      if (!refused) this.#templates.remove(id);
-      return refused;
-    });
-    await this.#duties.perform("publish", id, Date.now());
-    return late ?? removed;
-  }
-
-  /** Takes a public template back. Whatever happens after this, the catalogue hears the truth in the end. */
-  async #withdraw(id: string): Promise<Refusal | undefined> {
-    this.#change(() => this.#owe("publish", id));
-    const answer = await this.#neighbours.withdraw(id);
-    return "refused" in answer ? answer : undefined;
-  }
-
-  #owePublication(template: Template | Refusal): Template | Refusal {
-    if (!("refused" in template) && template.isPublic) this.#owe("publish", template.id);
-    return template;
+  deleteTemplate(id: string): Promise<Refusal | Removed> {
+    return this.#templateDesk.delete(id);
   }
 
   /** Whether this account uses a template, or is about to. The catalogue asks before one goes. */
@@ -127,64 +97,33 @@ export class Account extends DurableObject<Env> {
     return this.#neighbours.isBorrowing(id) || this.#templates.uses(id);
   }
 
-  async listEndpoints(includes: EndpointIncludes, after: number): Promise<Page> {
-    const page = this.#endpoints.page(after);
-    if (!includes.includeTemplate && !includes.includeWorkers) return page;
-    const records = page.items.map((json) => JSON.parse(json) as Endpoint);
-    const whole = await inTurns(records, (record) => this.#includeInEndpoint(record, includes));
-    return { ...page, items: whole.map((record) => JSON.stringify(record)) };
+  listEndpoints(includes: EndpointIncludes, after: number): Promise<Page> {
+    return this.#endpoints.list(includes, after);
   }
 
-  async findEndpoint(id: string, includes: EndpointIncludes): Promise<Endpoint | Refusal> {
-    const endpoint = this.#endpoints.find(id);
-    return endpoint ? this.#includeInEndpoint(endpoint, includes) : absent("endpoint");
-  }
-
-  async #includeInEndpoint(endpoint: Endpoint, includes: EndpointIncludes): Promise<Endpoint> {
-    const template = includes.includeTemplate ? await this.#neighbours.template(endpoint.templateId) : undefined;
-    const workers = includes.includeWorkers ? await this.#neighbours.workersOf(endpoint) : undefined;
-    return {
-      ...endpoint,
-      ...(template && { template: template as Endpoint["template"] }),
-      ...(workers && { workers }),
-    };
-  }
-
-  hasEndpoint(id: string): boolean {
-    return this.#endpoints.find(id) !== undefined;
+  findEndpoint(id: string, includes: EndpointIncludes): Promise<Endpoint | Refusal> {
+    return this.#endpoints.find(id, includes);
   }
 
   createEndpoint(id: string, input: EndpointInput): Promise<Endpoint | Refusal> {
-    return this.#neighbours.borrow(input.templateId, (borrowed) =>
-      this.#configured(id, () => this.#endpoints.create(id, this.#name, input, Date.now(), borrowed)),
-    );
+    return this.#endpoints.create(id, input);
   }
 
   updateEndpoint(id: string, change: EndpointChange): Promise<Endpoint | Refusal> {
-    return this.#neighbours.borrow(change.templateId ?? this.#endpoints.find(id)?.templateId, (borrowed) =>
-      this.#configured(id, () => this.#endpoints.update(id, change, borrowed)),
-    );
+    return this.#endpoints.update(id, change);
   }
 
-  async #configured(id: string, act: () => Endpoint | Refusal): Promise<Endpoint | Refusal> {
-    const endpoint = this.#change(() => {
-      const made = act();
-      if (!("refused" in made)) this.#owe("configure", id);
-      return made;
-    });
-    if (!("refused" in endpoint)) await this.#duties.perform("configure", id, Date.now());
-    return endpoint;
+  deleteEndpoint(id: string): Promise<Refusal | Removed> {
+    return this.#endpoints.delete(id);
   }
 
-  async deleteEndpoint(id: string): Promise<Refusal | Removed> {
-    const known = this.#change(() => {
-      if (!this.#endpoints.remove(id)) return false;
-      this.#owe("wipe", id);
-      return true;
-    });
-    if (!known) return absent("endpoint");
-    await this.#duties.perform("wipe", id, Date.now());
-    return removed;
+  /** The workers of all endpoints, as Pods. */
+  listWorkers(filter: PodFilter): Promise<Pod[]> {
+    return this.#endpoints.workers(filter);
+  }
+
+  hasEndpoint(id: string): boolean {
+    return this.#endpoints.has(id);
   }
 
   /** What a queue says has run; it says it until it is heard. */
@@ -200,23 +139,10 @@ export class Account extends DurableObject<Env> {
     return { ...page, items: whole.map((record) => JSON.stringify(record)) };
   }
 
-  /** The workers of all endpoints that the filter lets pass. */
-  async listWorkers(filter: PodFilter): Promise<Pod[]> {
-    const found: Pod[] = [];
-    for (let after: number | null = 0; after !== null; ) {
-      const page: Page = this.#endpoints.page(after);
-      const asked = page.items.map((json) => JSON.parse(json) as Endpoint);
-      const wanted = asked.filter(({ id }) => filter.endpointId === undefined || filter.endpointId === id);
-      found.push(...(await inTurns(wanted, (endpoint) => this.#neighbours.workersOf(endpoint))).flat());
-      after = page.next;
-    }
-    return found.filter((worker) => matches(worker, filter));
-  }
-
   async findPod(id: string, includes: PodIncludes): Promise<Pod | Refusal> {
     const pod = this.#pods.find(id);
     if (pod) return this.#includeInPod(pod, includes);
-    const [worker] = includes.includeWorkers ? await this.listWorkers({ ...includes, id }) : [];
+    const [worker] = includes.includeWorkers ? await this.#endpoints.workers({ ...includes, id }) : [];
     return worker ?? absent("pod");
   }
 
@@ -355,12 +281,3 @@ type BillingQuestion = Omit<Question, "from" | "to"> & {
   readonly endTime: number | undefined;
   readonly defaultSpanMs: number;
 };
-
-/** Some at a time, in order. */
-async function inTurns<T, R>(items: readonly T[], act: (item: T) => Promise<R>): Promise<R[]> {
-  const done: R[] = [];
-  for (let from = 0; from < items.length; from += atOnce) {
-    done.push(...(await Promise.all(items.slice(from, from + atOnce).map(act))));
-  }
-  return done;
-}

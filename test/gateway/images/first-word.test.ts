@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
-import { Breaker } from "../../../src/gateway/upstream.ts";
+import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { kept, model, origin, painted, Studio, World } from "./studio.ts";
 
@@ -65,7 +65,13 @@ describe("the first word", () => {
     const { id, ref } = await submit();
     const config = configOf();
     const send = async () => Response.json({ id: ref, ...painted("https://cdn.example.net/a.png") });
-    const upstream = { base: "https://models.example.com/v2", key: "key", send, breaker: new Breaker() };
+    const upstream = {
+      base: "https://models.example.com/v2",
+      key: "key",
+      send,
+      breaker: new Breaker(),
+      times: usualTimes,
+    };
     const ask = asker(config, imagesOf(config, env).links, upstream);
     const [, admission = newAdmission(0)] = id.split(".");
     const answer = await ask({ model, ref, owner: "user:ada", admission });

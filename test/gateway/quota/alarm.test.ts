@@ -40,6 +40,7 @@ beforeEach(async () => {
   vi.spyOn(console, "warn").mockReturnValue();
   vi.spyOn(console, "error").mockReturnValue();
   await at(noon);
+  await answering(async () => "unreachable");
 });
 afterEach(async () => {
   vi.restoreAllMocks();

@@ -1,0 +1,128 @@
+// A large answer on its way to the client: what is replaced, what is read, and that all else stays as it was.
+import { describe, expect, it } from "vitest";
+import { type AnswerScan, scanAnswer } from "../../src/wire/answer-scan.ts";
+import { bytesOf, cutSource, drain } from "./cut-source.ts";
+
+async function pass(text: string, sizes: readonly number[], replace?: AnswerScan["replace"], fails = false) {
+  const { source, log } = cutSource(bytesOf(text), sizes, fails);
+  const asked: string[] = [];
+  const { stream, done } = scanAnswer({
+    source,
+    limitBytes: 1024 * 1024,
+    mediaKeys: ["image_url", "video_url", "audio_url", "result", "url"],
+    bufferBytes: 32 * 1024,
+    replace: (place, value, seen) => {
+      asked.push(`${place}=${value}`);
+      return replace ? replace(place, value, seen) : `<${place}>`;
+    },
+  });
+  const [outcome, sent] = await Promise.all([done, drain(stream)]);
+  return { ...outcome, text: new TextDecoder().decode(sent.bytes), complete: sent.complete, asked, log };
+}
+
+const rows: [string, string, string, object][] = [
+  [
+    "a finished image",
+    '{"id":"a-1","status":"OK","output":{"image_url":"https://x/1","cost":0.02},"delayTime":5,"executionTime":7}',
+    '{"id":"<id>","status":"OK","output":{"image_url":"<output.image_url>","cost":0.02},"delayTime":5,"executionTime":7}',
+    { id: "a-1", status: "OK", cost: 0.02, delayTime: 5, executionTime: 7 },
+  ],
+  [
+    "members in another order, blanks and escapes",
+    ' { "output" : { "cost":1e-3 , "video\\u005furl" : "https:\\/\\/x\\/1" } ,\n "st\\u0061tus":"OK", "id" : "a\\u002d1" } ',
+    ' { "output" : { "cost":1e-3 , "video\\u005furl" : "<output.video_url>" } ,\n "st\\u0061tus":"OK", "id" : "<id>" } ',
+    { id: "a-1", status: "OK", cost: 0.001 },
+  ],
+  [
+    "text output",
+    '{"id":"a","output":[{"choices":[{"id":"x","url":"y","cost":9}],"cost":0.5,"url":"z"},{"cost":7}]}',
+    '{"id":"<id>","output":[{"choices":[{"id":"x","url":"y","cost":9}],"cost":0.5,"url":"z"},{"cost":7}]}',
+    { id: "a", cost: 0.5 },
+  ],
+  [
+    "the same names elsewhere",
+    '{"input":{"id":"x","image_url":"y","status":"z"},"image_url":"w","output":{"id":"v","deep":{"url":"u","cost":1}}}',
+    '{"input":{"id":"x","image_url":"y","status":"z"},"image_url":"w","output":{"id":"v","deep":{"url":"u","cost":1}}}',
+    {},
+  ],
+  [
+    "members twice, the last one counting",
+    '{"id":"a","id":"b","output":{"cost":1},"output":{"url":"c"},"status":"X","status":null}',
+    '{"id":"<id>","id":"<id>","output":{"cost":1},"output":{"url":"<output.url>"},"status":"X","status":null}',
+    { id: "b" },
+  ],
+  ["values of other types", '{"id":7,"status":[],"output":{"url":{},"cost":"1"},"delayTime":"5"}', "", {}],
+  ["an output that is a string", '{"output":"https://x/1","id":null}', "", {}],
+  ["an array", '[{"id":"a","output":{"url":"b"}}]', "", {}],
+];
+
+describe("a large answer", () => {
+  it.each(rows)("with %s, wherever it is cut", async (_, text, expected, facts) => {
+    const sizes = [
+      [text.length],
+      [1],
+      [2],
+      [7, 3],
+      ...Array.from({ length: text.length }, (_, i) => [i + 1, text.length]),
+    ];
+    for (const cut of sizes) {
+      const answer = await pass(text, cut);
+      expect(answer).toMatchObject({ text: expected || text, complete: true, facts });
+      expect(Object.keys(answer.facts).sort()).toEqual(Object.keys(facts).sort());
+      expect(answer.fault).toBeUndefined();
+    }
+  });
+
+  it("asks with what is known by then, and waits for the answer", async () => {
+    const seen: object[] = [];
+    const answer = await pass('{"id":"a","output":{"url":"b","cost":1},"status":"C"}', [9], async (place, _, facts) => {
+      seen.push(facts);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return place === "id" ? undefined : 'quoted "as" needed\n';
+    });
+    expect(answer.text).toBe('{"id":"a","output":{"url":"quoted \\"as\\" needed\\n","cost":1},"status":"C"}');
+    expect(answer.asked).toEqual(["id=a", "output.url=b"]);
+    expect(seen).toEqual([{ id: "a" }, { id: "a" }]);
+  });
+
+  it("passes a data URL and long bytes as they are", async () => {
+    const text = JSON.stringify({ id: "a", output: { url: `data:${"x".repeat(20_000)}`, rows: "é".repeat(30_000) } });
+    for (const sizes of [[text.length], [1000], [8191]]) {
+      const answer = await pass(text, sizes);
+      expect(answer.text).toBe(text.replace('"a"', '"<id>"'));
+      expect(answer.asked).toEqual(["id=a"]);
+    }
+  });
+
+  it.each([
+    ["truncated", '{"id":"a","output":{}'],
+    ["garbage", '{"id":"a","output":}'],
+    ["HTML", "<html>"],
+    ["empty", ""],
+  ])("that is %s never looks complete", async (_, text) => {
+    for (const sizes of [[text.length || 1], [1]])
+      expect(await pass(text, sizes)).toMatchObject({ complete: false, fault: "not-json" });
+  });
+
+  it("that breaks off is told with what was seen", async () => {
+    const answer = await pass('{"id":"a","status":"COMPLETED",', [4], undefined, true);
+    expect(answer).toMatchObject({ complete: false, fault: "source-gone", facts: { id: "a", status: "COMPLETED" } });
+  });
+
+  it("is cut off rather than sent with an id that could not be replaced", async () => {
+    const answer = await pass('{"id":"secret","output":{}}', [5], () => Promise.reject(new Error("no")));
+    expect(answer).toMatchObject({ complete: false, fault: "stopped" });
+    expect(answer.text).not.toContain("secret");
+  });
+
+  it("is no longer read when the client leaves", async () => {
+    const text = JSON.stringify({ id: "a", output: { rows: "x".repeat(500_000) } });
+    const { source, log } = cutSource(bytesOf(text), [1000]);
+    const { stream, done } = scanAnswer({ source, limitBytes: 1e6, mediaKeys: [], replace: () => undefined });
+    const reader = stream.getReader();
+    await reader.read();
+    await reader.cancel();
+    expect(await done).toEqual({ facts: { id: "a" }, fault: "sink-gone" });
+    expect(log.read).toBeLessThan(10_000);
+  });
+});
