@@ -107,7 +107,7 @@ export async function cancel(c: Context<JobEnv>): Promise<Response> {
 }
 
 /** Who shares a job gets off it; the last one's cancel is the upstream's. */
-async function getOff(c: Context<JobEnv>, { ref, admission }: Handle): Promise<boolean> {
+export async function getOff(c: Context<JobEnv>, { ref, admission }: Handle): Promise<boolean> {
   const { flights, links } = c.get("images");
   if (!mayShare(c)) return false;
   const rode = await flights.leave({ ...jobKey(c), ref }, admission).catch(() => undefined);
@@ -126,7 +126,7 @@ function mayShare(c: Context<JobEnv>): boolean {
   return model !== undefined && model.output !== "text" && c.get("config").imageReuse !== "never";
 }
 
-/** The same job once more, admitted anew at what it was reserved at before. */
+/** The same job once more, admitted anew at what it was reserved at before; who rode along reserved nothing then. */
 export async function retry(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
   if (await cachedJob(c, job)) throw new Problem("NOT_RETRYABLE", "Only a failed job can be retried.");
@@ -136,7 +136,7 @@ export async function retry(c: Context<JobEnv>): Promise<Response> {
   const known = await meter.job(job.admission).catch(() => undefined);
   const admitted = await admit(c, {
     ...payerTerms(c),
-    ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd ?? c.get("target").maxMicroUsd },
+    ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd || c.get("target").maxMicroUsd },
     ...{ ttlMs: retryTtlMs, retentionMs: retryRetentionMs, webhook: undefined, idempotency: undefined },
   });
   let response: Response | undefined;

@@ -4,6 +4,7 @@ import { Problem } from "../../errors.ts";
 import type { MeteredJob } from "../quota/metering.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readObject } from "../upstream-answer.ts";
+import { getOff } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
 import { endingOf, settle } from "./settling.ts";
 import { type JobEnv, jobKey } from "./target.ts";
@@ -60,6 +61,7 @@ async function cancelWaiting(c: Context<JobEnv>, job: MeteredJob & { ref: string
   try {
     const { status } = await ask("GET", "status");
     if (status !== "IN_QUEUE") return false;
+    if (await getOff(c, job)) return true;
     const cancelled = await ask("POST", "cancel");
     const ending = endingOf(cancelled, c.get("target"), job, Date.now());
     const id = await handlesOf(c.get("config")).mint(jobKey(c), job);

@@ -2,7 +2,7 @@
 import { reset } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { expectProblem } from "../../support/problems.ts";
-import { charged, model, painted, Studio, World } from "./studio.ts";
+import { charged, meterOf, model, painted, Studio, World } from "./studio.ts";
 
 let world: World;
 let land: () => void;
@@ -57,6 +57,20 @@ describe("a hundred identical requests", () => {
 });
 
 describe("riders", () => {
+  it("pay for a retry like anybody else", async () => {
+    land();
+    world.submitted = () => ({ status: "FAILED", error: "out of paint" });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    await studio.paint(token, { operation: "run" });
+    const { id } = await (await studio.paint(token, { operation: "run" })).json<Job>();
+    await studio.ask(`/v2/${model}/status/${id}`, token);
+    const retried = await studio.ask(`/v2/${model}/retry/${id}`, token, "POST");
+    expect(retried.status).toBe(200);
+    const { jobs } = await meterOf("ada").jobs("user:ada", undefined, 0, 10);
+    expect(jobs[0]?.reservedMicroUsd).toBeGreaterThan(0);
+  });
+
   it("take no place and reserve nothing", async () => {
     const studio = new Studio();
     const token = await studio.token("ada", "anonymous");
@@ -131,6 +145,21 @@ describe("a cancel", () => {
     expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
     expect(world.count("/cancel")).toBe(0);
     expect(await cancel(new Studio(), token, third)).toMatchObject({ id: third, status: "CANCELLED" });
+    expect(world.count("/cancel")).toBe(1);
+  });
+
+  it.each([
+    ["a cancel", (id: string) => `cancel/${id}`],
+    ["a purge", () => "purge-queue"],
+  ])("of another user's shared job by %s takes nothing from the others", async (_, path) => {
+    world.submitted = () => ({ status: "IN_QUEUE" });
+    const shared = new Studio({ REUSE_SCOPE: "shared" });
+    const [ada, bob] = [await shared.token("ada"), await shared.token("bob")];
+    const [lead, rider] = [await submit(shared, ada), await submit(shared, bob)];
+    await shared.ask(`/v2/${model}/${path(rider)}`, bob, "POST");
+    expect(world.count("/cancel")).toBe(0);
+    expect(await charged("bob")).toEqual({ microUsd: 0, jobs: 1, open: 0 });
+    await shared.ask(`/v2/${model}/${path(lead)}`, ada, "POST");
     expect(world.count("/cancel")).toBe(1);
   });
 

@@ -56,7 +56,8 @@ export class World {
     const [, , , operation = "", id = ""] = pathname.split("/");
     this.calls.push(`${request.method} /${operation}`);
     if (operation === "run" || operation === "runsync") return this.#submit(operation, request);
-    if (operation === "cancel") this.#jobs.set(id, { status: "CANCELLED" });
+    if (operation === "retry") this.#jobs.set(id, { status: "IN_QUEUE" });
+    else if (operation === "cancel") this.#jobs.set(id, { status: "CANCELLED" });
     else if (operation === "status-sync") await this.gate;
     const job = this.#jobs.get(id);
     return job ? Response.json({ id, ...job }) : Response.json({ error: "job not found" }, { status: 404 });
