@@ -120,8 +120,9 @@ function meterAway(): Problem {
 
 export function setQuota(headers: Headers, answer: AdmitAnswer): void {
   if (!("quota" in answer) || !answer.quota) return;
-  headers.set("RateLimit-Policy", answer.quota.policy);
-  headers.set("RateLimit", answer.quota.limit);
+  const { policy, limit } = answer.quota;
+  if (policy !== "") headers.set("RateLimit-Policy", policy);
+  if (limit !== "") headers.set("RateLimit", limit);
 }
 
 /** It said so itself, or was never asked: nothing is owed. After anything else it may have taken the job. */
