@@ -67,7 +67,7 @@ async function admitRequest(
     ...{ admission, operation, reserveMicroUsd: envelope.reserveMicroUsd, ttlMs: envelope.ttlMs },
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
-    idempotency: key === undefined ? undefined : { key, fingerprint: await fingerprint(c, operation, envelope.bytes) },
+    idempotency: key === undefined ? undefined : { key, fingerprint: await fingerprint(c, operation, envelope) },
   };
 }
 
@@ -88,8 +88,8 @@ export function payerTerms(c: Context<JobEnv>) {
   };
 }
 
-async function fingerprint(c: Context<JobEnv>, operation: string, bytes: Uint8Array): Promise<string> {
-  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n`);
+async function fingerprint(c: Context<JobEnv>, operation: string, { bytes, length }: Envelope): Promise<string> {
+  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n${length ?? ""}\n`);
   const whole = new Uint8Array(head.byteLength + bytes.byteLength);
   whole.set(head);
   whole.set(bytes, head.byteLength);
