@@ -18,8 +18,9 @@ export interface Envelope {
   readonly webhook: string | undefined;
   readonly ttlMs: number;
   readonly hasS3Config: boolean;
-  /** What an idempotency key stands for. */
+  /** What an idempotency key stands for: all of a small body, the beginning and the length of a large one. */
   readonly bytes: Uint8Array;
+  readonly length: number | undefined;
   /** What goes upstream, with the gateway's webhook in place of the client's. */
   readonly relayed: (webhook: string | undefined, accept: Accept) => Relayed;
 }
@@ -49,6 +50,7 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
     ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
     hasS3Config: request.s3Config !== undefined,
     bytes,
+    length: bytes.byteLength,
     relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),
   };
 }
@@ -62,6 +64,7 @@ export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
     ttlMs: limits.ttlMs.max,
     hasS3Config: false,
     bytes: body.source.head.subarray(0, wholeBytes),
+    length: body.length,
     relayed: (own, accept) => relayLarge(body, rules, own, accept),
   };
 }

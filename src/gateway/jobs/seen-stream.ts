@@ -20,7 +20,7 @@ export class SeenStream {
   /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
   async read(stream: ReadableStream<Uint8Array>, leaving: AbortSignal): Promise<this> {
     const reader = stream.getReader({ mode: "byob" });
-    leaving.addEventListener("abort", () => reader.cancel("nobody listens").catch(() => {}), { once: true });
+    leaving.addEventListener("abort", () => void reader.cancel("nobody listens").catch(() => {}), { once: true });
     const decoder = new TextDecoder();
     let buffer: ArrayBufferLike = new ArrayBuffer(readBytes);
     try {
