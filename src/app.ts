@@ -7,7 +7,7 @@ import { Problem } from "./errors.ts";
 import { gatewayOperations, gatewayRoutes } from "./gateway/app.ts";
 import { managementRelay } from "./gateway/management.ts";
 import { platform, platformOperations } from "./platform/app.ts";
-import { findUpstream } from "./upstream-choice.ts";
+import { findUpstream, ownMedia } from "./upstream-choice.ts";
 import type { AppContext, AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
 
@@ -17,7 +17,7 @@ app.use(door);
 app.get("/healthz", (c) => c.json({ status: "ok" }));
 app.get("/openapi.json", (c) => c.json(openApi(operations, { title: "Sluice", version: "0.1.0" })));
 app.route("/platform", platform);
-app.route("/", gatewayRoutes(findUpstream));
+app.route("/", gatewayRoutes(findUpstream, ownMedia));
 // The gateway calls the embedded platform as any client does, through the front door.
 app.route(
   "/",

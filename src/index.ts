@@ -2,6 +2,7 @@
 import { app } from "./app.ts";
 
 export { Control } from "./gateway/control/control.ts";
+export { Generation } from "./gateway/images/generation.ts";
 export { Budget } from "./gateway/quota/budget.ts";
 export { EndpointQueue } from "./platform/endpoint-queue.ts";
 export { Account } from "./platform/management/account.ts";

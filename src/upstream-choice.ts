@@ -2,10 +2,12 @@
 import { type Context, Hono } from "hono";
 import type { Config } from "./config.ts";
 import { settingsOf } from "./door.ts";
+import type { GatewayContext } from "./gateway/env.ts";
+import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
 import type { JobEnv } from "./gateway/jobs/target.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
-import { Breaker, type Upstream } from "./gateway/upstream.ts";
+import { Breaker, type Upstream, usualTimes } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
 import type { AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
@@ -20,13 +22,18 @@ function upstreamOf({ upstream, upstreamKey: key }: Config, origin: string, toPl
   const base = remote ? `${upstream.url}/v2` : `${origin}/platform/v2`;
   const breaker = breakers.get(base) ?? new Breaker();
   breakers.set(base, breaker);
-  return { base, key, send: remote ? (request) => fetch(request) : toPlatform, breaker };
+  return { base, key, send: remote ? (request) => fetch(request) : toPlatform, breaker, times: usualTimes };
 }
 
 export function findUpstream(c: Context<JobEnv>): Upstream {
   const config = c.get("config");
   const origin = config.publicUrl ?? new URL(c.req.url).origin;
   return upstreamOf(config, origin, async (request) => embedded.fetch(request, c.env, c.executionCtx));
+}
+
+/** Files of the embedded platform, without the network. */
+export function ownMedia(c: GatewayContext): Send {
+  return async (request) => embedded.fetch(request, c.env, c.executionCtx);
 }
 
 /** The platform without the door: the request has come through it already, and is logged once. */
@@ -52,6 +59,7 @@ export class UserMeter extends Meter {
     const origin = reading.config.publicUrl ?? insideOrigin;
     this.ask = asker(
       reading.config,
+      imagesOf(reading.config, env).links,
       upstreamOf(reading.config, origin, (request) => ctx.exports.default.fetch(request)),
     );
   }

@@ -23,7 +23,14 @@ export default defineConfig({
       {
         root,
         plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" }, miniflare: { bindings } })],
-        test: { name: "worker", include: ["test/**/*.test.ts"], exclude: onNode, restoreMocks: true },
+        test: {
+          name: "worker",
+          include: ["test/**/*.test.ts"],
+          exclude: onNode,
+          restoreMocks: true,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
       },
       { root, test: { name: "node", include: onNode, testTimeout: 60_000, hookTimeout: 60_000 } },
     ],

@@ -31,6 +31,12 @@ console.log(`
 Sluice serves at ${address}
 
   curl ${address}/models
+
+A first picture:
+
+  TOKEN=$(curl -s -X POST ${address}/sessions -d '{}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
+  curl -s ${address}/v2/black-forest-labs-flux-1-schnell/runsync -H "Authorization: Bearer $TOKEN" \\
+    -d '{"input":{"prompt":"a lighthouse at dusk","seed":7}}'
 `);
 
 /** A signal to npm ends its shell, which need not pass it on: then nobody would be left to end this. */

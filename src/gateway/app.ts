@@ -3,11 +3,13 @@ import { Hono } from "hono";
 import type { Operation } from "../contract/operation.ts";
 import { catalog, catalogOperations } from "./catalog.ts";
 import { controlOperations, controlRoutes } from "./control/routes.ts";
-import type { GatewayEnv } from "./env.ts";
+import type { GatewayContext, GatewayEnv } from "./env.ts";
 import { identifyCaller, operatorOnly } from "./guards.ts";
 import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
-import { hookOperations, hooks } from "./jobs/hooks.ts";
+import { imagesOf } from "./images/images.ts";
+import { imageOperations, imageRoutes, type OwnMedia } from "./images/routes.ts";
+import { hookOperations, hookRoutes } from "./jobs/hooks.ts";
 import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
 import { managementOperations } from "./management.ts";
 import { operatorPlans } from "./operator-plans.ts";
@@ -17,13 +19,16 @@ import { userOperations, userRoutes } from "./quota/admin-users.ts";
 import { tellMeter } from "./quota/revocation.ts";
 import { usageOperations, usageRoute } from "./quota/usage-route.ts";
 
-export function gatewayRoutes(findUpstream: FindUpstream): Hono<GatewayEnv> {
+const findImages = (c: GatewayContext) => imagesOf(c.get("config"), c.env);
+
+export function gatewayRoutes(findUpstream: FindUpstream, ownMedia: OwnMedia): Hono<GatewayEnv> {
   const gateway = new Hono<GatewayEnv>();
   gateway.route("/", catalog);
   gateway.route("/", sessionRoutes(identifyCaller));
   gateway.route("/", minting);
-  gateway.route("/", jobRoutes(findUpstream));
-  gateway.route("/", hooks);
+  gateway.route("/", jobRoutes(findUpstream, findImages));
+  gateway.route("/", hookRoutes(findImages));
+  gateway.route("/", imageRoutes(findImages, ownMedia));
   gateway.route("/", usageRoute);
   gateway.use("/admin/*", operatorOnly);
   gateway.use("/admin/users/:user/revoke", tellMeter);
@@ -40,6 +45,7 @@ export const gatewayOperations: readonly Operation[] = [
   ...mintingOperations,
   ...jobOperations,
   ...hookOperations,
+  ...imageOperations,
   ...usageOperations,
   ...controlOperations,
   ...userOperations,

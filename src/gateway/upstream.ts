@@ -8,7 +8,22 @@ export interface Upstream {
   readonly key: string;
   readonly send: Send;
   readonly breaker: Breaker;
+  readonly times: Times;
 }
+
+/** How long the upstream may take, in milliseconds. */
+export interface Times {
+  /** For the head of an answer, beyond what it is asked to wait. */
+  readonly headMs: number;
+  /** For the body of an answer that is read whole. */
+  readonly bodyMs: number;
+  /** For a body that streams, up or down: the client's pace counts too. */
+  readonly streamMs: number;
+  /** From a call to its last try. */
+  readonly retryMs: number;
+}
+
+export const usualTimes: Times = { headMs: 10_000, bodyMs: 15_000, streamMs: 300_000, retryMs: 2_000 };
 
 export interface Call {
   readonly method: "GET" | "POST";
@@ -16,6 +31,8 @@ export interface Call {
   readonly segments: readonly string[];
   readonly query?: string;
   readonly body?: BodyInit;
+  /** Settles when a streamed body was sent: only then the answer's head is waited for. */
+  readonly sent?: Promise<unknown>;
   /** How long the answer's head may take beyond what the upstream is asked to wait. */
   readonly waitMs?: number;
   /** The same call twice is the same as once. */
@@ -25,8 +42,6 @@ export interface Call {
   readonly signal?: AbortSignal;
 }
 
-const headTimeoutMs = 10_000;
-const retryWithinMs = 2_000;
 const firstPauseMs = 100;
 /** What a proxy in front of the upstream says when it could not connect, beside the upstream's own refusals. */
 const notTaken: ReadonlySet<number> = new Set([429, 503, 521, 523]);
@@ -59,7 +74,7 @@ export async function callUpstream(upstream: Upstream, call: Call): Promise<Resp
   if (upstream.breaker.isOpen(Date.now())) {
     throw new Problem("UPSTREAM_DOWN", "The model service cannot be reached at the moment.", { "Retry-After": "5" });
   }
-  const deadline = Date.now() + retryWithinMs;
+  const deadline = Date.now() + upstream.times.retryMs;
   for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
     const outcome = await attempt(upstream, call);
     const waitMs = pauseBefore(outcome, call, pauseMs);
@@ -78,9 +93,16 @@ function pauseBefore(outcome: Outcome, call: Call, pauseMs: number): number | un
   if (outcome instanceof Problem)
     return call.repeatable && outcome.code === "UPSTREAM_UNREACHABLE" ? jitter(pauseMs) : undefined;
   if (!notTaken.has(outcome.status)) return undefined;
-  const asked = Number(outcome.headers.get("Retry-After") ?? 0) * 1000;
-  return Number.isFinite(asked) ? Math.max(asked, jitter(pauseMs)) : undefined;
+  return Math.max(1000 * (retryAfterSeconds(outcome.headers, Date.now()) ?? 0), jitter(pauseMs));
 }
+
+/** Whichever way it is written: in seconds, or as a date. */
+export function retryAfterSeconds(headers: Headers, now: number): number | undefined {
+  const asked = headers.get("Retry-After") ?? "";
+  const seconds = /^\d{1,5}$/.test(asked) ? Number(asked) : Math.ceil((Date.parse(asked) - now) / 1000);
+  return seconds >= 0 && seconds <= maxRetryAfterSeconds ? seconds : undefined;
+}
+const maxRetryAfterSeconds = 99_999;
 
 function jitter(pauseMs: number): number {
   return Math.random() * pauseMs;
@@ -91,25 +113,49 @@ function conclude(outcome: Outcome): Response {
   return outcome;
 }
 
-async function attempt({ base, key, send, breaker }: Upstream, call: Call): Promise<Outcome> {
+async function attempt({ base, key, send, breaker, times }: Upstream, call: Call): Promise<Outcome> {
   const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(timedOut), (call.waitMs ?? 0) + headTimeoutMs);
+  const headMs = (call.waitMs ?? 0) + times.headMs;
+  const timer = startTimer(() => abort.abort(timedOut), call.sent ? times.streamMs : headMs);
+  const sent = () => timer.restart(headMs);
+  call.sent?.then(sent, () => {});
   const leave = () => abort.abort();
   call.signal?.addEventListener("abort", leave);
   try {
     const response = await send(requestOf(base, key, call, abort.signal));
-    if (response.status >= 500) breaker.failed(Date.now());
+    if (isDown(response.status)) breaker.failed(Date.now());
     else breaker.succeeded();
     return response;
   } catch {
-    breaker.failed(Date.now());
-    if (abort.signal.reason === timedOut)
-      return new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
+    const late = abort.signal.reason === timedOut;
+    // Neither a caller that left nor a body that broke off says anything about the upstream.
+    if (late || !(call.signal?.aborted || call.sent)) breaker.failed(Date.now());
+    if (late) return new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
     return new Problem("UPSTREAM_UNREACHABLE", "The model service could not be reached.");
   } finally {
-    clearTimeout(timer);
+    timer.stop();
     call.signal?.removeEventListener("abort", leave);
   }
+}
+
+/** A 500 is an answer to one request; these say that nobody is there to answer any. */
+function isDown(status: number): boolean {
+  return status > 500 && status !== 501;
+}
+
+function startTimer(ring: () => void, ms: number) {
+  let timer: ReturnType<typeof setTimeout> | null = setTimeout(ring, ms);
+  return {
+    stop: () => {
+      clearTimeout(timer);
+      timer = null;
+    },
+    restart: (ms: number) => {
+      if (timer === null) return;
+      clearTimeout(timer);
+      timer = setTimeout(ring, ms);
+    },
+  };
 }
 
 const timedOut = new Error("no answer in time");

@@ -28,9 +28,11 @@ export async function readHead(
   body: ReadableStream<Uint8Array> | null,
   wholeBytes: number,
   length?: number,
+  giveUp?: AbortSignal,
 ): Promise<Head> {
   if (body === null) return { ended: true, bytes: new Uint8Array(0) };
   const reader = body.getReader({ mode: "byob" });
+  giveUp?.addEventListener("abort", () => reader.cancel("given up").catch(() => {}), { once: true });
   let buffer = new Uint8Array(Math.min(length ?? FIRST_BYTES, wholeBytes) + 1);
   let filled = 0;
   try {
@@ -40,6 +42,7 @@ export async function readHead(
         filled += value.byteLength;
         buffer = new Uint8Array(value.buffer);
       }
+      if (giveUp?.aborted) return { fault: "source-gone" };
       if (done || value === undefined) return { ended: true, bytes: buffer.subarray(0, filled) };
       if (filled > wholeBytes) return { ended: false, head: buffer.subarray(0, filled), reader };
       if (filled === buffer.length) {

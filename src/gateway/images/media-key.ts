@@ -1,10 +1,25 @@
-// The key of a picture's link: it names the admission that made it, and proves itself, so that a made-up key costs nothing.
+// The key of a media link. It says when it ends and proves itself: one that is made up or over costs no storage call.
 import type { Config } from "../../config.ts";
 import { oncePer } from "../../wire/once-per.ts";
-import { admissionPattern } from "../admission.ts";
 import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
+import type { MediaField } from "./media.ts";
 
-const pattern = new RegExp(`^(${admissionPattern})-([0-9])-([0-9a-f]{32})$`);
+const letters = { image_url: "i", video_url: "v", audio_url: "a" } as const satisfies Record<MediaField, string>;
+const pattern = /^(([0-9a-f]{32})-([iva])([0-9a-z]{9}))-([0-9a-f]{16})$/;
+
+/** Of one owner's job, whoever of its admissions is asked about: joiners share it. */
+export interface JobOfOwner {
+  readonly owner: string;
+  readonly model: string;
+  readonly ref: string;
+}
+
+export interface MediaKey {
+  readonly text: string;
+  readonly tag: string;
+  readonly field: MediaField;
+  readonly expiresAt: number;
+}
 
 export class MediaKeys {
   readonly #keys: SigningKeys;
@@ -13,19 +28,28 @@ export class MediaKeys {
     this.#keys = keys;
   }
 
-  /** The same admission has the same keys, whoever sees its end first. */
-  async mint(admission: string, index: number): Promise<string> {
+  /** 128 bits that nobody can guess, the same for whoever sees the job's end. */
+  async tagOf({ owner, model, ref }: JobOfOwner): Promise<string> {
     const [key] = await this.#keys.of("media");
-    return `${admission}-${index}-${await signFields(key, [admission, String(index)], 128)}`;
+    return signFields(key, ["tag", owner, model, ref], 128);
   }
 
-  async isGenuine(mediaKey: string): Promise<boolean> {
-    const [, admission, index, mac] = pattern.exec(mediaKey) ?? [];
-    if (admission === undefined || index === undefined || mac === undefined) return false;
+  async mint(tag: string, field: MediaField, expiresAt: number): Promise<string> {
+    const [key] = await this.#keys.of("media");
+    const named = `${tag}-${letters[field]}${expiresAt.toString(36).padStart(9, "0")}`;
+    return `${named}-${await signFields(key, ["key", named], 64)}`;
+  }
+
+  /** Undefined for whatever was not minted here. */
+  async read(text: string): Promise<MediaKey | undefined> {
+    const [, named, tag, letter, moment, mac] = pattern.exec(text) ?? [];
+    if (named === undefined || tag === undefined || moment === undefined || mac === undefined) return undefined;
+    const [field] = Object.entries(letters).find(([, known]) => known === letter) ?? [];
     for (const key of await this.#keys.of("media")) {
-      if (sameMac(mac, await signFields(key, [admission, index], 128))) return true;
+      if (!sameMac(mac, await signFields(key, ["key", named], 64))) continue;
+      return { text, tag, field: field as MediaField, expiresAt: Number.parseInt(moment, 36) };
     }
-    return false;
+    return undefined;
   }
 }
 

@@ -6,6 +6,10 @@ interface Signature {
   readonly matches: (head: Uint8Array) => boolean;
 }
 
+/** What the first bytes say, however the file is called. */
+export type FileKind = Pick<Signature, "type" | "extension">;
+
+/** As many are looked at. */
 export const sniffBytes = 16;
 
 const at = (head: Uint8Array, offset: number, text: string) =>
@@ -36,6 +40,6 @@ const signatures: readonly Signature[] = [
   { type: "video/webm", extension: "webm", matches: (head) => bytes(head, 0x1a, 0x45, 0xdf, 0xa3) },
 ];
 
-export function sniff(head: Uint8Array): { type: string; extension: string } | undefined {
+export function sniff(head: Uint8Array): FileKind | undefined {
   return signatures.find(({ matches }) => matches(head));
 }

@@ -6,20 +6,43 @@ import type { Handle } from "./handle.ts";
 import { endingOf, settle } from "./settling.ts";
 import type { JobEnv } from "./target.ts";
 
-/** Answers, and tells the meter beside it where the job is at its end. */
-export function answerJob(c: Context<JobEnv>, answer: UpstreamJob, job: Handle, handle: string): Response {
-  const body = JSON.stringify({ ...answer, id: handle });
+/** A job as its owner sees it. At its end the media is kept first, and the meter is told beside it. */
+export async function presentJob(
+  c: Context<JobEnv>,
+  answer: UpstreamJob,
+  job: Handle,
+  handle: string,
+): Promise<{ readonly presented: UpstreamJob; readonly costMicroUsd: number | undefined }> {
+  const seenAt = Date.now();
+  const { name: model, model: known } = c.get("target");
+  const ending = endingOf(answer, c.get("target"), job, seenAt);
+  const ended = { ...job, owner: c.get("principal").owner, model, known, ending };
+  const seen = await c.get("images").links.present(answer, ended, originOf(c), seenAt);
+  const presented = { ...seen.answer, id: handle };
+  const body = () => JSON.stringify(presented);
+  const told = ending && { ...ending, media: seen.kept };
+  if (told) c.executionCtx.waitUntil(settle(c.get("meter")(), told, body).catch(logUnsettled));
+  return { presented, costMicroUsd: seen.joined ? 0 : (ending?.costMicroUsd ?? undefined) };
+}
+
+/** Where the gateway's own links lead to. */
+export function originOf(c: Context<JobEnv>): string {
+  return c.get("config").publicUrl ?? new URL(c.req.url).origin;
+}
+
+export async function answerJob(
+  c: Context<JobEnv>,
+  answer: UpstreamJob,
+  job: Handle,
+  handle: string,
+): Promise<Response> {
+  const { presented, costMicroUsd } = await presentJob(c, answer, job, handle);
   const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (isFinal(answer.status)) {
-    const ending = endingOf(answer, c.get("target"), job, Date.now());
-    if (ending) c.executionCtx.waitUntil(settle(c.get("meter")(), ending, () => body).catch(logUnsettled));
-    const cost = ending?.costMicroUsd ?? undefined;
-    if (cost !== undefined) {
-      c.get("exchange").costMicroUsd = cost;
-      headers["X-Cost"] = formatUsd(cost);
-    }
+  if (isFinal(answer.status) && costMicroUsd !== undefined) {
+    c.get("exchange").costMicroUsd = costMicroUsd;
+    headers["X-Cost"] = formatUsd(costMicroUsd);
   }
-  return c.body(body, 200, headers);
+  return c.body(JSON.stringify(presented), 200, headers);
 }
 
 /** The meter's own alarm will ask the upstream: nothing is lost but time. */

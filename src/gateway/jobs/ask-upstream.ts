@@ -3,26 +3,37 @@ import type { Config } from "../../config.ts";
 import { isFinal, type JobState, jobStates } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import { findModel } from "../../models/index.ts";
+import type { Links } from "../images/links.ts";
 import type { AskUpstream } from "../quota/metering.ts";
 import { callUpstream, type Upstream } from "../upstream.ts";
-import { readJob } from "../upstream-answer.ts";
+import { openJob } from "../upstream-answer.ts";
 import { handlesOf } from "./handle.ts";
+import { readFacts } from "./large-answer.ts";
 import { endingOf } from "./settling.ts";
 
-export function asker(config: Config, upstream: Upstream): AskUpstream {
+/** What is kept for an owner who did not ask in time, and told to a webhook; of a larger answer all but its output. */
+const keptBytes = 4 * 1024 * 1024;
+
+export function asker(config: Config, links: Links, upstream: Upstream): AskUpstream {
   return async ({ model, ref, owner, admission }) => {
     try {
       const segments = [model, "status", ref];
       const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
-      const answer = await readJob(response, upstream.key);
-      const status = jobStates.find((state) => state === answer.status);
-      if (status === undefined) return "unreachable";
+      const opened = await openJob(response, upstream, keptBytes);
+      const answer = "whole" in opened ? opened.whole : await readFacts(opened.large, upstream.times);
+      const status = jobStates.find((state) => state === answer?.status);
+      if (answer === undefined || status === undefined) return "unreachable";
       if (!isFinal(status)) return { status, costMicroUsd: null, completedAt: 0 };
-      const target = { name: model, model: findModel(model), maxMicroUsd: 0 };
+      const known = findModel(model);
+      const target = { name: model, model: known, maxMicroUsd: 0 };
       const ending = endingOf(answer, target, { ref, admission }, Date.now());
       const id = await handlesOf(config).mint({ owner, model }, { ref, admission });
       const { costMicroUsd = null, completedAt = Date.now() } = ending ?? {};
-      return { status: status satisfies JobState, costMicroUsd, completedAt, body: JSON.stringify({ ...answer, id }) };
+      const ended = { owner, model, known, ref, admission, ending };
+      const seen = await links.present(answer, ended, config.publicUrl, Date.now());
+      const { output, ...others } = seen.answer;
+      const body = JSON.stringify({ ...others, ...("whole" in opened && { output }), id });
+      return { status: status satisfies JobState, costMicroUsd, completedAt, media: seen.kept, body };
     } catch (error) {
       return error instanceof Problem && error.code === "JOB_NOT_FOUND" ? "unknown" : "unreachable";
     }

@@ -21,8 +21,11 @@ export interface Envelope {
   /** What an idempotency key stands for. */
   readonly bytes: Uint8Array;
   /** What goes upstream, with the gateway's webhook in place of the client's. */
-  readonly relayed: (webhook: string | undefined) => Relayed;
+  readonly relayed: (webhook: string | undefined, accept: Accept) => Relayed;
 }
+
+/** Called with what a streamed body asks for, before its last byte is sent; a Problem that it throws cuts the body off. */
+export type Accept = (request: JobRequest) => Promise<void>;
 
 export interface Relayed {
   readonly body: BodyInit;
@@ -59,20 +62,21 @@ export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
     ttlMs: limits.ttlMs.max,
     hasS3Config: false,
     bytes: body.source.head.subarray(0, wholeBytes),
-    relayed: (own) => relayLarge(body, rules, own),
+    relayed: (own, accept) => relayLarge(body, rules, own, accept),
   };
 }
 
 const encoder = new TextEncoder();
 
-function relayLarge(body: LargeBody, rules: Rules, own: string | undefined): Relayed {
+function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, accept: Accept): Relayed {
   let request: JobRequest | undefined;
   const { stream, done } = scanRequest<Problem>({
     ...body,
     inject: encoder.encode(own === undefined ? "" : `"webhook":${JSON.stringify(own)},`),
-    verdict: (summary) => {
+    verdict: async (summary) => {
       try {
         request = checkSummary(summary, rules);
+        await accept(request);
         return undefined;
       } catch (error) {
         if (error instanceof Problem) return error;

@@ -5,12 +5,12 @@ import type { GatewayEnv } from "../env.ts";
 import { readControl } from "../guards.ts";
 import type { IdentifyCaller } from "../identity/authenticate.ts";
 import { callUpstream } from "../upstream.ts";
-import { readJob, readJson, type UpstreamJob } from "../upstream-answer.ts";
-import { logUnsettled } from "./answer.ts";
+import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
+import { presentJob } from "./answer.ts";
+import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
-import { handlesOf } from "./handle.ts";
-import { jobEvents } from "./job-events.ts";
-import { endingOf, settle } from "./settling.ts";
+import { type Handle, handlesOf } from "./handle.ts";
+import { jobEvents, type Source } from "./job-events.ts";
 import type { JobEnv } from "./target.ts";
 import { ticketsOf } from "./ticket.ts";
 
@@ -32,7 +32,8 @@ export function authenticateByTicket(identifyCaller: IdentifyCaller): Middleware
     const opened = await tickets.open(ticket, c.req.path, c.req.header("Last-Event-ID"), Date.now());
     if (!opened) throw new Problem("TICKET_REFUSED", "The ticket is not for this job, or its time is over.");
     const control = await readControl(c);
-    const principal = { ...opened, kind: "user" as const, ownerHash: "", issuedAt: Date.now() };
+    if (control.isRevoked(opened)) throw new Problem("TICKET_REFUSED", "The token of this ticket was revoked.");
+    const principal = { ...opened, kind: "user" as const, ownerHash: "" };
     c.set("principal", principal);
     c.set("control", control);
     return next();
@@ -41,14 +42,16 @@ export function authenticateByTicket(identifyCaller: IdentifyCaller): Middleware
 
 export async function mintTicket(c: Context<JobEnv>): Promise<Response> {
   await ownJob(c);
-  const { owner, payer } = c.get("principal");
-  const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint({ owner, payer }, c.req.path, Date.now());
+  const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint(c.get("principal"), c.req.path, Date.now());
   const origin = c.get("config").publicUrl ?? new URL(c.req.url).origin;
   return c.json({ url: `${origin}${c.req.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
 }
 
 export async function events(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
+  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
+  // Nobody reads what a HEAD would start.
+  if (c.req.method === "HEAD") return c.body(null, 200, headers);
   const eventId = await ticketsOf(c.get("config")).eventId(c.req.path);
   const reconnected = c.req.header("Last-Event-ID") !== undefined;
   const { readable, writable } = new IdentityTransformStream();
@@ -59,7 +62,7 @@ export async function events(c: Context<JobEnv>): Promise<Response> {
   const heartbeat = setInterval(() => void write(":\n\n").catch(() => {}), heartbeatMs);
   const relay = async () => {
     try {
-      const source = sourceOf(c, job, signal);
+      const source = (await cachedSource(c, job, signal)) ?? sourceOf(c, job, signal);
       for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
     } catch (error) {
       if (!signal.aborted) await write(failure(error)).catch(() => {});
@@ -69,7 +72,7 @@ export async function events(c: Context<JobEnv>): Promise<Response> {
     }
   };
   c.executionCtx.waitUntil(relay());
-  return new Response(readable, { headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" } });
+  return new Response(readable, { headers });
 }
 
 function failure(error: unknown): string {
@@ -78,7 +81,20 @@ function failure(error: unknown): string {
   return `event: error\ndata: ${JSON.stringify({ code, detail: message })}\n\n`;
 }
 
-function sourceOf(c: Context<JobEnv>, job: { ref: string; admission: string }, signal: AbortSignal) {
+/** A job from the cache is at its end when it begins. */
+async function cachedSource(c: Context<JobEnv>, job: Handle, signal: AbortSignal): Promise<Source | undefined> {
+  const cached = await cachedJob(c, job);
+  return (
+    cached && {
+      poll: async () => ({ status: cached.status, stream: [] }),
+      final: async () => cached,
+      pause: (ms: number) => scheduler.wait(ms, { signal }),
+      isOver: () => signal.aborted,
+    }
+  );
+}
+
+function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
   const upstream = c.get("upstream");
   const model = c.get("target").name;
   const ask = (operation: string, query?: string) =>
@@ -88,20 +104,13 @@ function sourceOf(c: Context<JobEnv>, job: { ref: string; admission: string }, s
     });
   return {
     poll: async () => {
-      const answer = (await readJson(await ask("stream", `wait=${pollWaitMs}`), upstream.key)) as Record<
-        string,
-        unknown
-      >;
-      return { status: String(answer["status"]), stream: Array.isArray(answer["stream"]) ? answer["stream"] : [] };
+      const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`), upstream);
+      return { status: String(status), stream: Array.isArray(stream) ? stream : [] };
     },
     final: async (): Promise<UpstreamJob> => {
-      const answer = await readJob(await ask("status"), upstream.key);
+      const answer = await readJob(await ask("status"), upstream);
       const id = await handlesOf(c.get("config")).mint({ owner: c.get("principal").owner, model }, job);
-      const presented = { ...answer, id };
-      const ending = endingOf(answer, c.get("target"), job, Date.now());
-      const body = () => JSON.stringify(presented);
-      if (ending) c.executionCtx.waitUntil(settle(c.get("meter")(), ending, body).catch(logUnsettled));
-      return presented;
+      return (await presentJob(c, answer, job, id)).presented;
     },
     pause: (ms: number) => scheduler.wait(ms, { signal }),
     isOver: () => signal.aborted,

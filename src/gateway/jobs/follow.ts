@@ -1,15 +1,19 @@
 // Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
 import type { Context } from "hono";
+import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
+import type { ByteSource } from "../../wire/body.ts";
 import { newAdmission } from "../admission.ts";
 import { keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
-import { readJob, readJson } from "../upstream-answer.ts";
+import { openJob, openObject, readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
+import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";
-import { forgetEnding } from "./settling.ts";
-import { admit, jobKey, payerTerms, setQuota } from "./submit.ts";
-import type { JobEnv } from "./target.ts";
+import { answerLarge, scanLarge } from "./large-answer.ts";
+import { endingOf, forgetEnding, isTold, settle } from "./settling.ts";
+import { admit, payerTerms, setQuota, tookNothing } from "./submit.ts";
+import { type JobEnv, jobKey } from "./target.ts";
 
 /** Whatever is not this caller's job of this model is unknown. */
 export async function ownJob(c: Context<JobEnv>): Promise<Handle> {
@@ -28,11 +32,15 @@ export async function statusSync(c: Context<JobEnv>, waitMs: number): Promise<Re
 
 async function follow(c: Context<JobEnv>, operation: string, how: Partial<Call>): Promise<Response> {
   const job = await ownJob(c);
+  const cached = await cachedJob(c, job);
+  if (cached) return c.json(cached);
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, operation, job.ref];
   const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, ...how });
   try {
-    return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+    const opened = await openJob(response, upstream);
+    if ("large" in opened) return await answerLarge(c, opened.large, job);
+    return await answerJob(c, opened.whole, job, c.req.param("job") ?? "");
   } catch (error) {
     return fromKept(c, job, error);
   }
@@ -43,12 +51,14 @@ async function fromKept(c: Context<JobEnv>, job: Handle, error: unknown): Promis
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
   const kept = gone ? await keptResult(c.env.IMAGES, job.admission) : null;
   if (kept === null) throw error;
-  return c.body(kept, 200, { "Content-Type": "application/json" });
+  return answerJob(c, JSON.parse(kept) as UpstreamJob, job, c.req.param("job") ?? "");
 }
 
 /** Chunks pass untouched: they carry no id. */
 export async function stream(c: Context<JobEnv>, waitMs: number, format: string | undefined): Promise<Response> {
   const job = await ownJob(c);
+  const cached = await cachedJob(c, job);
+  if (cached) return c.json(format === "array" ? [] : { status: cached.status, stream: [] });
   const upstream = c.get("upstream");
   const response = await callUpstream(upstream, {
     ...{ method: "GET", segments: [c.get("target").name, "stream", job.ref], query: `wait=${waitMs}`, waitMs },
@@ -56,44 +66,92 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
     repeatable: false,
     signal: c.req.raw.signal,
   });
-  const answer = (await readJson(response, upstream.key)) as { status?: unknown; stream?: unknown };
-  if (!Array.isArray(answer.stream))
+  const opened =
+    format === "array" ? { whole: await readObject(response, upstream) } : await openObject(response, upstream);
+  if ("large" in opened) return streamLarge(c, opened.large);
+  const { status, stream } = opened.whole;
+  if (typeof status !== "string" || !Array.isArray(stream)) {
     throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is no stream.");
-  return c.json(format === "array" ? answer.stream : { status: answer.status, stream: answer.stream });
+  }
+  if (isFinal(status)) c.executionCtx.waitUntil(settleStreamed(c, job).catch(logUnsettled));
+  return c.json(format === "array" ? stream : { status, stream });
+}
+
+function streamLarge(c: Context<JobEnv>, source: ByteSource): Response {
+  const { stream, done } = scanLarge(source, c.get("upstream").times, () => undefined);
+  c.executionCtx.waitUntil(done);
+  return c.body(stream, 200, { "Content-Type": "application/json" });
+}
+
+/** A stream says that the job is at its end, not what it cost: the job's status does. */
+async function settleStreamed(c: Context<JobEnv>, job: Handle): Promise<void> {
+  if (isTold(job.admission, Date.now())) return;
+  const upstream = c.get("upstream");
+  const segments = [c.get("target").name, "status", job.ref];
+  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
+  const answer = await readJob(response, upstream);
+  const ending = endingOf(answer, c.get("target"), job, Date.now());
+  const body = () => JSON.stringify({ ...answer, id: c.req.param("job") });
+  if (ending) await settle(c.get("meter")(), ending, body);
 }
 
 export async function cancel(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
+  const cached = await cachedJob(c, job);
+  if (cached) return c.json(cached);
+  if (await getOff(c, job)) return c.json({ id: c.req.param("job"), status: "CANCELLED" });
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "cancel", job.ref];
   const response = await callUpstream(upstream, { method: "POST", segments, repeatable: true });
-  return answerJob(c, await readJob(response, upstream.key), job, c.req.param("job") ?? "");
+  return answerJob(c, await readJob(response, upstream), job, c.req.param("job") ?? "");
 }
 
-/** The same job once more, admitted anew at what it was reserved at before. */
+/** Who shares a job gets off it; the last one's cancel is the upstream's. */
+export async function getOff(c: Context<JobEnv>, { ref, admission }: Handle): Promise<boolean> {
+  const { flights, links } = c.get("images");
+  if (!mayShare(c)) return false;
+  const rode = await flights.leave({ ...jobKey(c), ref }, admission).catch(() => undefined);
+  if (rode === undefined) return false;
+  const now = Date.now();
+  links.detached(admission, now);
+  // What the leader reserved is settled at the job's true end: the others' picture is paid for.
+  if (rode === "lead") return true;
+  const ending = { admission, ref, status: "CANCELLED", costMicroUsd: 0, seenAt: now, completedAt: now } as const;
+  c.executionCtx.waitUntil(c.get("meter")().settle(ending).catch(logUnsettled));
+  return true;
+}
+
+function mayShare(c: Context<JobEnv>): boolean {
+  const { model } = c.get("target");
+  return model !== undefined && model.output !== "text" && c.get("config").imageReuse !== "never";
+}
+
+/** The same job once more, admitted anew at what it was reserved at before; who rode along reserved nothing then. */
 export async function retry(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
+  if (await cachedJob(c, job)) throw new Problem("NOT_RETRYABLE", "Only a failed job can be retried.");
   const upstream = c.get("upstream");
   const meter = c.get("meter")();
   const admission = newAdmission(Date.now());
   const known = await meter.job(job.admission).catch(() => undefined);
   const admitted = await admit(c, {
     ...payerTerms(c),
-    ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd ?? c.get("target").maxMicroUsd },
+    ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd || c.get("target").maxMicroUsd },
     ...{ ttlMs: retryTtlMs, retentionMs: retryRetentionMs, webhook: undefined, idempotency: undefined },
   });
+  let response: Response | undefined;
   try {
     const segments = [c.get("target").name, "retry", job.ref];
-    const response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
-    const answer = await readJob(response, upstream.key);
+    response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
+    const answer = await readJob(response, upstream);
     forgetEnding(job.admission);
+    c.get("images").links.forget(job.admission);
     c.executionCtx.waitUntil(meter.bind(admission, job.ref).catch(logUnsettled));
-    const body = answerJob(c, answer, job, c.req.param("job") ?? "");
+    const body = await answerJob(c, answer, job, c.req.param("job") ?? "");
     setQuota(body.headers, admitted);
     return body;
   } catch (error) {
-    const taken = error instanceof Problem && /^UPSTREAM_(TIMEOUT|UNREACHABLE|TRUNCATED|BAD)/.test(error.code);
-    if (!taken) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
+    if (tookNothing(error, response)) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
     throw error;
   }
 }
@@ -106,5 +164,5 @@ export async function health(c: Context<JobEnv>): Promise<Response> {
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "health"];
   const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
-  return c.json((await readJson(response, upstream.key)) as object);
+  return c.json(await readObject(response, upstream));
 }

@@ -6,11 +6,11 @@ import { Problem } from "../../errors.ts";
 import { newAdmission } from "../admission.ts";
 import { parseBody, readBody, wholeBytes } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
-import { readJson } from "../upstream-answer.ts";
+import { readObject } from "../upstream-answer.ts";
 import { formatUsd, logUnsettled } from "./answer.ts";
 import { SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
-import { admit, payerTerms, setQuota } from "./submit.ts";
+import { admit, payerTerms, setQuota, tookNothing } from "./submit.ts";
 import type { JobEnv } from "./target.ts";
 
 const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
@@ -19,13 +19,13 @@ const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 const answerWaitMs = limits.waitMs.max;
 
 export async function relayOpenAi(c: Context<JobEnv>): Promise<Response> {
-  const route = c.req.path.slice(c.req.path.indexOf("/openai/") + "/openai".length);
+  const route = c.req.path.replace(/^\/v2\/[^/]+\/openai/, "");
   if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
   const segments = [c.get("target").name, "openai", ...route.slice(1).split("/")];
   const upstream = c.get("upstream");
-  if (c.req.method === "GET") {
+  if (c.req.method !== "POST") {
     const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
-    return c.json((await readJson(response, upstream.key)) as object);
+    return c.json(await readObject(response, upstream));
   }
   const body = await readBody(c.req.raw, limits.runsyncPayloadBytes);
   const admission = newAdmission(Date.now());
@@ -45,18 +45,23 @@ export async function relayOpenAi(c: Context<JobEnv>): Promise<Response> {
     const status = failed ? ("FAILED" as const) : ("COMPLETED" as const);
     return c.get("meter")().settle({ admission, ref: null, status, costMicroUsd, seenAt, completedAt: seenAt });
   };
+  let response: Response | undefined;
   try {
     const signal = c.req.raw.signal;
     const accept = "application/json, text/event-stream";
     const call = { method: "POST", segments, body, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
-    const response = await callUpstream(upstream, call);
+    response = await callUpstream(upstream, call);
     const answer = isEventStream(response)
       ? relayEvents(c, response, body, settle)
       : await relayWhole(c, response, settle);
     setQuota(answer.headers, admitted);
     return answer;
   } catch (error) {
-    c.executionCtx.waitUntil(settle(null, true).catch(logUnsettled));
+    // An answer that was lost may have cost something: what was reserved is assumed.
+    const end = tookNothing(error, response)
+      ? c.get("meter")().release(admission)
+      : settle(null, response !== undefined && !response.ok);
+    c.executionCtx.waitUntil(end.catch(logUnsettled));
     throw error;
   }
 }
@@ -77,12 +82,12 @@ function isEventStream(response: Response): boolean {
 }
 
 async function relayWhole(c: Context<JobEnv>, response: Response, settle: Settle): Promise<Response> {
-  const answer = await readJson(response, c.get("upstream").key);
+  const answer = await readObject(response, c.get("upstream"));
   const cost = costOf(answer, c.get("target"));
   c.executionCtx.waitUntil(settle(cost ?? null).catch(logUnsettled));
-  if (cost === undefined) return c.json(answer as object);
+  if (cost === undefined) return c.json(answer);
   c.get("exchange").costMicroUsd = cost;
-  return c.json(answer as object, 200, { "X-Cost": formatUsd(cost) });
+  return c.json(answer, 200, { "X-Cost": formatUsd(cost) });
 }
 
 /** One branch goes to the client untouched, the other is looked at for what it cost, in large reads. */
@@ -90,7 +95,9 @@ function relayEvents(c: Context<JobEnv>, response: Response, request: Uint8Array
   const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
   if (!response.body) return new Response(null, { headers });
   const [client, seen] = response.body.tee();
-  const cost = new SeenStream(request.byteLength).read(seen).then((stream) => stream.cost(c.get("target")));
+  const cost = new SeenStream(request.byteLength)
+    .read(seen, c.req.raw.signal)
+    .then((stream) => stream.cost(c.get("target")));
   c.executionCtx.waitUntil(cost.then((micro) => settle(micro ?? null)).catch(logUnsettled));
   return new Response(client, { headers });
 }

@@ -3,11 +3,11 @@ import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import type { MeteredJob } from "../quota/metering.ts";
 import { callUpstream } from "../upstream.ts";
-import { readJob, readJson } from "../upstream-answer.ts";
+import { readJob, readObject } from "../upstream-answer.ts";
+import { getOff } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
 import { endingOf, settle } from "./settling.ts";
-import { jobKey } from "./submit.ts";
-import type { JobEnv } from "./target.ts";
+import { type JobEnv, jobKey } from "./target.ts";
 
 const purgedAtOnce = 50;
 const callsAtOnce = 6;
@@ -56,14 +56,16 @@ async function cancelWaiting(c: Context<JobEnv>, job: MeteredJob & { ref: string
   const upstream = c.get("upstream");
   const ask = async (method: "GET" | "POST", operation: string) => {
     const segments = [job.model, operation, job.ref];
-    return readJob(await callUpstream(upstream, { method, segments, repeatable: true }), upstream.key);
+    return readJob(await callUpstream(upstream, { method, segments, repeatable: true }), upstream);
   };
   try {
     const { status } = await ask("GET", "status");
     if (status !== "IN_QUEUE") return false;
+    if (await getOff(c, job)) return true;
     const cancelled = await ask("POST", "cancel");
     const ending = endingOf(cancelled, c.get("target"), job, Date.now());
-    if (ending) await settle(c.get("meter")(), ending, () => JSON.stringify(cancelled));
+    const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
+    if (ending) await settle(c.get("meter")(), ending, () => JSON.stringify({ ...cancelled, id }));
     return cancelled.status === "CANCELLED";
   } catch {
     return false;
@@ -74,7 +76,7 @@ async function relayForOperator(c: Context<JobEnv>, method: "GET" | "POST", oper
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, operation];
   const response = await callUpstream(upstream, { method, segments, query, repeatable: method === "GET" });
-  return c.json((await readJson(response, upstream.key)) as object);
+  return c.json(await readObject(response, upstream));
 }
 
 function reached<T>(answer: Promise<T>): Promise<T> {

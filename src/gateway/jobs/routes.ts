@@ -16,18 +16,21 @@ import type { Operation as Documented } from "../../contract/operation.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import type { Remote } from "../../wire/remote.ts";
 import { remote } from "../../wire/remote.ts";
+import type { GatewayContext } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
 import { authenticate, identifyCaller, permitted } from "../guards.ts";
+import type { Images } from "../images/images.ts";
 import type { Metering } from "../quota/metering.ts";
 import type { Upstream } from "../upstream.ts";
 import { authenticateByTicket, events, mintTicket } from "./events.ts";
 import { cancel, health, retry, status, statusSync, stream } from "./follow.ts";
 import { relayOpenAi } from "./openai.ts";
 import { purge, requests } from "./own-jobs.ts";
-import { submit } from "./submit.ts";
+import { submitOrReuse } from "./submit-reusable.ts";
 import { type JobEnv, knownModel } from "./target.ts";
 
 export type FindUpstream = (c: Context<JobEnv>) => Upstream;
+export type FindImages = (c: GatewayContext) => Images;
 
 const waitQuery = zValidator("query", waitQuerySchema, orRefuse);
 const streamQuery = zValidator("query", streamQuerySchema, orRefuse);
@@ -38,13 +41,14 @@ const pageSchema = z.object({
 const readMethods = ["GET", "POST"];
 
 /** The upstream is handed in: the embedded platform and a real service are reached by the same calls. */
-export function jobRoutes(findUpstream: FindUpstream): Hono<JobEnv> {
+export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): Hono<JobEnv> {
   const jobs = new Hono<JobEnv>();
   const equip: MiddlewareHandler<JobEnv> = async (c, next) => {
     const { payer } = c.get("principal");
     const namespace = c.env.USER_METER;
     c.set("meter", () => remote(namespace, payer) as unknown as Remote<Metering>);
     c.set("upstream", findUpstream(c));
+    c.set("images", findImages(c as unknown as GatewayContext));
     await next();
   };
   const openAiErrors: MiddlewareHandler<JobEnv> = async (c, next) => {
@@ -56,9 +60,9 @@ export function jobRoutes(findUpstream: FindUpstream): Hono<JobEnv> {
   jobs.use("/v2/:model/openai/*", openAiErrors);
   jobs.get("/v2/:model/events/:job", ...byTicket, events);
   jobs.use("/v2/:model/*", authenticate, floodShield);
-  jobs.post("/v2/:model/run", permitted("run"), knownModel, equip, (c) => submit(c, "run"));
+  jobs.post("/v2/:model/run", permitted("run"), knownModel, equip, (c) => submitOrReuse(c, "run"));
   jobs.post("/v2/:model/runsync", permitted("runsync"), knownModel, waitQuery, equip, (c) =>
-    submit(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
+    submitOrReuse(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
   );
   jobs.on(readMethods, "/v2/:model/status/:job", permitted("status"), knownModel, equip, status);
   jobs.on(readMethods, "/v2/:model/status-sync/:job", permitted("status-sync"), knownModel, waitQuery, equip, (c) =>

@@ -17,9 +17,10 @@ export class SeenStream {
     this.#requestBytes = requestBytes;
   }
 
-  /** Reads to the end, or to where the stream was cut. */
-  async read(stream: ReadableStream<Uint8Array>): Promise<this> {
+  /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
+  async read(stream: ReadableStream<Uint8Array>, leaving: AbortSignal): Promise<this> {
     const reader = stream.getReader({ mode: "byob" });
+    leaving.addEventListener("abort", () => reader.cancel("nobody listens").catch(() => {}), { once: true });
     const decoder = new TextDecoder();
     let buffer: ArrayBufferLike = new ArrayBuffer(readBytes);
     try {

@@ -45,11 +45,19 @@ const rememberMs = 60 * 60 * 1000;
 const told = new BoundedMemory<true>(rememberedCharacters);
 
 /** Tells the meter of an end, unless this isolate has done so; a client that polls on costs no more calls. */
-export async function settle(meter: Remote<Metering>, ending: Ending, body: () => string): Promise<void> {
-  if (told.get(ending.admission, ending.seenAt)) return;
+export async function settle(
+  meter: Remote<Metering>,
+  ending: Ending,
+  body: () => string | Promise<string>,
+): Promise<void> {
+  if (isTold(ending.admission, ending.seenAt)) return;
   const settled = await meter.settle(ending);
   told.set(ending.admission, true, ending.seenAt + rememberMs);
-  if (settled.wantsNotice) await meter.notify(ending.admission, body());
+  if (settled.wantsNotice) await meter.notify(ending.admission, await body());
+}
+
+export function isTold(admission: string, now: number): boolean {
+  return told.get(admission, now) === true;
 }
 
 /** A retry makes the same job end once more. */

@@ -1,56 +1,57 @@
 // Submitting a job: checked, admitted by the payer's meter, relayed with the server's key, bound to its owner.
 import type { Context } from "hono";
+import type { JobRequest } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
-import { Problem } from "../../errors.ts";
-import { newAdmission } from "../admission.ts";
+import { type ErrorCode, Problem } from "../../errors.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
-import { readJob, type UpstreamJob } from "../upstream-answer.ts";
+import { type OpenedJob, openJob, readJob } from "../upstream-answer.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
 import { type Envelope, largeEnvelope, type Relayed, wholeEnvelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
-import type { JobEnv } from "./target.ts";
+import { answerLarge } from "./large-answer.ts";
+import { type JobEnv, jobKey } from "./target.ts";
 
 const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
-export async function submit(c: Context<JobEnv>, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
-  const envelope = await openEnvelope(c, operation);
-  const admission = newAdmission(Date.now());
-  const request = await admitRequest(c, { operation, waitMs, admission, envelope });
-  const admitted = await admit(c, request);
+export async function submit(c: Context<JobEnv>, submission: Submission): Promise<Response> {
+  const { operation, waitMs, admission } = submission;
+  const admitted = await admit(c, await admitRequest(c, submission));
   if ("replay" in admitted) return replay(c, operation, waitMs, admitted.replay);
 
-  const job = await relay(c, { operation, waitMs, admission, envelope });
+  const opened = await relay(c, submission);
+  if ("large" in opened) {
+    const response = await answerLarge(c, opened.large, { admission });
+    setQuota(response.headers, admitted);
+    return response;
+  }
+  const job = opened.whole;
   const ref = job.id;
   if (!isRef(ref)) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job.");
   const handle = await handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
   c.executionCtx.waitUntil(c.get("meter")().bind(admission, ref).catch(logUnsettled));
-  const response = answerJob(c, job, { ref, admission }, handle);
+  const response = await answerJob(c, job, { ref, admission }, handle);
   setQuota(response.headers, admitted);
   return response;
 }
 
-async function openEnvelope(c: Context<JobEnv>, operation: "run" | "runsync"): Promise<Envelope> {
+export async function openEnvelope(c: Context<JobEnv>, operation: "run" | "runsync"): Promise<Envelope> {
   const limit = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
   const body = await openBody(c.req.raw, limit);
   const rules = { target: c.get("target"), webhookHosts: c.get("config").webhookHosts };
   return "whole" in body ? wholeEnvelope(body.whole, rules) : largeEnvelope(body.large, rules);
 }
 
-export function jobKey(c: Context<JobEnv>) {
-  return { owner: c.get("principal").owner, model: c.get("target").name };
-}
-
-interface Submission {
+export interface Submission {
   readonly operation: "run" | "runsync";
   readonly waitMs: number;
   readonly admission: string;
   readonly envelope: Envelope;
 }
 
-async function admitRequest(
+export async function admitRequest(
   c: Context<JobEnv>,
   { operation, waitMs, admission, envelope }: Submission,
 ): Promise<AdmitRequest> {
@@ -101,7 +102,7 @@ export async function admit(c: Context<JobEnv>, request: AdmitRequest): Promise<
     .get("meter")()
     .admit(request)
     .catch(() => {
-      throw new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
+      throw meterAway();
     });
   if (!("code" in answer)) return answer;
   const headers = new Headers();
@@ -110,60 +111,83 @@ export async function admit(c: Context<JobEnv>, request: AdmitRequest): Promise<
   throw new Problem(answer.code, answer.detail, Object.fromEntries(headers));
 }
 
+function meterAway(): Problem {
+  return new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
+}
+
 export function setQuota(headers: Headers, answer: AdmitAnswer): void {
   if (!("quota" in answer) || !answer.quota) return;
   headers.set("RateLimit-Policy", answer.quota.policy);
   headers.set("RateLimit", answer.quota.limit);
 }
 
-/** The upstream surely did not take the job: nothing is owed. After anything else it may have. */
-const surelyNotTaken: ReadonlySet<string> = new Set([
-  ...["UPSTREAM_DOWN", "UPSTREAM_REFUSED", "UPSTREAM_REDIRECT", "UPSTREAM_INVALID", "UPSTREAM_BUSY", "JOB_NOT_FOUND"],
-]);
+/** It said so itself, or was never asked: nothing is owed. After anything else it may have taken the job. */
+export function tookNothing(error: unknown, response: Response | undefined): boolean {
+  if (response) return (response.status >= 300 && response.status < 500) || response.status === 503;
+  return error instanceof Problem && (neverAsked.has(error.code) || error.status < 500);
+}
 
-async function relay(c: Context<JobEnv>, { operation, waitMs, admission, envelope }: Submission): Promise<UpstreamJob> {
+const neverAsked: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_DOWN", "METER_UNAVAILABLE"]);
+
+export async function relay(
+  c: Context<JobEnv>,
+  { operation, waitMs, admission, envelope }: Submission,
+): Promise<OpenedJob> {
   const upstream = c.get("upstream");
-  const relayed = envelope.relayed(await hookUrl(c, admission));
+  const relayed = envelope.relayed(await hookUrl(c, admission), (request) => oweWebhook(c, admission, request));
+  let response: Response | undefined;
   try {
-    const response = await passed(relayed, () =>
+    response = await passed(relayed, () =>
       callUpstream(upstream, {
         ...{ method: "POST", segments: [c.get("target").name, operation], repeatable: false, waitMs },
         ...(operation === "runsync" && { query: `wait=${waitMs}` }),
-        body: relayed.body,
+        ...{ body: relayed.body, ...(relayed.checked && { sent: relayed.checked }) },
       }),
     );
-    await oweWebhook(c, admission, relayed);
-    return await readJob(response, upstream.key);
+    return await openJob(response, upstream);
   } catch (error) {
-    const released =
-      error instanceof Problem && (surelyNotTaken.has(error.code) || error.status === 400 || error.status === 413);
+    const released = tookNothing(error, response);
     if (released) c.executionCtx.waitUntil(c.get("meter")().release(admission).catch(logUnsettled));
     throw error instanceof Problem && error.code === "JOB_NOT_FOUND" ? unknownUpstream : error;
   }
 }
 
+/** How long after a broken call the body's own fault may take to show. */
+const faultMs = 1_000;
+
 /** A body that was cut off because of a fault of its own is answered with that fault, whatever the upstream made of it. */
-async function passed(relayed: Relayed, call: () => Promise<Response>): Promise<Response> {
-  if (!relayed.checked) return call();
-  const [checked, called] = await Promise.allSettled([relayed.checked, call()]);
-  const fault = checked.status === "rejected" ? checked.reason : undefined;
-  const ownFault = fault instanceof Problem && fault.code !== "UPSTREAM_UNREACHABLE";
-  if (ownFault && called.status === "fulfilled") await called.value.body?.cancel();
-  if (ownFault) throw fault;
-  if (called.status === "rejected") throw called.reason;
-  return called.value;
+async function passed({ checked }: Relayed, call: () => Promise<Response>): Promise<Response> {
+  if (!checked) return call();
+  const fault = checked.then(
+    () => undefined,
+    (error: unknown) => (error instanceof Problem && error.code !== "UPSTREAM_UNREACHABLE" ? error : undefined),
+  );
+  const inTime = () => Promise.race([fault, scheduler.wait(faultMs)]);
+  const called = await call().catch(async (error: unknown) => {
+    throw (await inTime()) ?? error;
+  });
+  // One that refuses need not read to the end; one that takes the job before the end has not read what was sent.
+  const own = called.ok ? await inTime() : undefined;
+  if (own) await called.body?.cancel().catch(() => {});
+  if (own) throw own;
+  return called;
 }
 
-/** What the client asks for that only a whole body tells. */
-async function oweWebhook(c: Context<JobEnv>, admission: string, { checked }: Relayed): Promise<void> {
-  const request = await checked;
-  if (request?.webhook !== undefined) await c.get("meter")().owe(admission, request.webhook);
+/** Known once a large body has passed, and owed before its last byte: the job cannot end before. */
+async function oweWebhook(c: Context<JobEnv>, admission: string, { webhook }: JobRequest): Promise<void> {
+  if (webhook === undefined) return;
+  await c
+    .get("meter")()
+    .owe(admission, webhook)
+    .catch(() => {
+      throw meterAway();
+    });
 }
 
 const unknownUpstream = new Problem("UPSTREAM_INVALID", "The model service does not know this model.");
 
 /** The same key and body: the job that the first call made. */
-async function replay(
+export async function replay(
   c: Context<JobEnv>,
   operation: "run" | "runsync",
   waitMs: number,
@@ -176,5 +200,5 @@ async function replay(
   const response = await callUpstream(upstream, {
     ...{ method: "GET", segments: [model, "status-sync", job.ref], query: `wait=${waitMs}`, repeatable: true, waitMs },
   });
-  return answerJob(c, await readJob(response, upstream.key), job, handle);
+  return answerJob(c, await readJob(response, upstream), job, handle);
 }

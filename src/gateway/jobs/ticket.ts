@@ -6,12 +6,17 @@ import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing
 /** A ticket opens for this long; whoever connected with it may reconnect until the second time is over. */
 const connectMs = 60_000;
 const reconnectMs = 60 * 60_000;
-const pattern = /^([A-Za-z0-9_-]{1,1024})\.(\d{13})\.([0-9a-f]{32})$/;
+const pattern = /^([A-Za-z0-9_-]{1,4096})\.(\d{13})\.([0-9a-f]{32})$/;
 
+/** Whose events they are, and what is revoked with the token that it was made with. */
 export interface Ticket {
   readonly owner: string;
   readonly payer: string;
+  readonly issuedAt: number;
+  readonly tokenId?: string;
 }
+
+type Holder = [owner: string, payer: string, issuedAt: number, tokenId: string | null];
 
 export class Tickets {
   readonly #keys: SigningKeys;
@@ -23,7 +28,7 @@ export class Tickets {
   async mint(ticket: Ticket, path: string, now: number): Promise<{ ticket: string; expiresAt: number }> {
     const [key] = await this.#keys.of("ticket");
     const expiresAt = now + connectMs;
-    const holder = encodeText(JSON.stringify([ticket.owner, ticket.payer]));
+    const holder = encodeText(JSON.stringify([ticket.owner, ticket.payer, ticket.issuedAt, ticket.tokenId ?? null]));
     const mac = await signFields(key, [holder, String(expiresAt), path], 128);
     return { ticket: `${holder}.${expiresAt}.${mac}`, expiresAt };
   }
@@ -36,8 +41,8 @@ export class Tickets {
       if (!sameMac(mac, await signFields(key, [holder, expiry, path], 128))) continue;
       const late = Number(expiry) < now;
       if (late && !(Number(expiry) + reconnectMs > now && (await this.isEventId(lastEventId, path)))) return undefined;
-      const [owner, payer] = JSON.parse(decodeText(holder)) as [string, string];
-      return { owner, payer };
+      const [owner, payer, issuedAt, tokenId] = JSON.parse(decodeText(holder)) as Holder;
+      return { owner, payer, issuedAt, ...(tokenId !== null && { tokenId }) };
     }
     return undefined;
   }

@@ -2,6 +2,7 @@
 import { decide, neededOf, type Standing } from "./decide.ts";
 import type { Endings } from "./endings.ts";
 import type { MeterStores } from "./meter-stores.ts";
+import { joinedOperation } from "./metered-jobs.ts";
 import type { AdmitAnswer, AdmitRequest } from "./metering.ts";
 import { dayOf } from "./periods.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
@@ -75,7 +76,7 @@ export class Admissions {
 
   #count(request: AdmitRequest, accounts: readonly Account[], now: number): void {
     const { admission, owner, model, kind, operation, token, reserveMicroUsd, idempotency, webhook } = request;
-    const { ttlMs, retentionMs } = request;
+    const { ttlMs, retentionMs, joined } = request;
     for (const { id, rules } of accounts) {
       const scopes = rules.flatMap((rule) =>
         rule.unit === "requests" && covers(rule, model, kind) ? [{ per: rule.per, scope: scopeOf(rule) }] : [],
@@ -84,7 +85,8 @@ export class Admissions {
       for (const { per, scope } of counted.values()) this.#stores.windows.add(id, per, scope, now);
     }
     this.#stores.jobs.add({
-      ...{ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "", operation },
+      ...{ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "" },
+      operation: joined ? joinedOperation : operation,
       ...{ reserved: reserveMicroUsd, admittedAt: now, ttlMs, retentionMs, webhook: webhook ?? null },
       idempotencyKey: idempotency?.key ?? null,
     });

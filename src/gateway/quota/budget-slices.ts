@@ -1,4 +1,4 @@
-// How a meter comes by its slice of the app's budget: one question at a time, for all that wait; what is left goes back.
+// How a meter comes by its slice of the app's budget: one question at a time for all that wait.
 import type { Remote } from "../../wire/remote.ts";
 import type { Budget, LeaseAnswer } from "./budget.ts";
 import type { Leases } from "./leases.ts";
@@ -19,6 +19,8 @@ export interface SlicedMeter {
   transaction<T>(work: () => T): T;
 }
 
+type BudgetCalls = Pick<Remote<Budget>, "lease" | "report">;
+
 interface Refusal {
   readonly needed: number;
   readonly day: number;
@@ -29,12 +31,13 @@ interface Refusal {
 export class BudgetSlices {
   readonly #name: string;
   readonly #meter: SlicedMeter;
-  readonly #budget: Pick<Remote<Budget>, "lease" | "report">;
+  readonly #budget: () => BudgetCalls;
   #underWay: Promise<LeaseAnswer | undefined> | undefined;
+  #reporting: Promise<void> | undefined;
   #waiting = 0;
   #refused: Refusal | undefined;
 
-  constructor(name: string, meter: SlicedMeter, budget: Pick<Remote<Budget>, "lease" | "report">) {
+  constructor(name: string, meter: SlicedMeter, budget: () => BudgetCalls) {
     this.#name = name;
     this.#meter = meter;
     this.#budget = budget;
@@ -65,13 +68,14 @@ export class BudgetSlices {
 
   /** Undefined where the budget cannot be asked: then nothing is admitted. */
   async #lease(neededMicroUsd: number, clock: () => number): Promise<LeaseAnswer | undefined> {
+    await this.#reporting;
     const day = dayOf(clock());
     const consumedMicroUsd = this.#meter.spending.consumed(day);
     const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd: this.#waiting };
     /** The budget forgets the old slice when it is asked, so nobody may be admitted on it meanwhile. */
     this.#meter.transaction(() => this.#meter.leases.postpone(day, clock() + retryReportMs));
     try {
-      const answer = await this.#budget.lease(request);
+      const answer = await this.#budget().lease(request);
       if (answer.granted) this.#hold(day, answer.allowanceMicroUsd, clock() + answer.leaseMs);
       else this.#refused = { needed: neededMicroUsd, day, until: clock() + refusedMs, answer };
       return answer;
@@ -91,18 +95,24 @@ export class BudgetSlices {
     return holds ? refused.answer : undefined;
   }
 
-  /** What was leased and not used goes back, and what changed since is said. */
+  /** What was leased and not used goes back, and what changed since is said. Never beside a lease: it would undo it. */
   async report(clock: () => number): Promise<void> {
-    /** A report behind a lease would give back what was just leased. */
-    await this.#underWay;
+    while (this.#underWay) await this.#underWay;
+    this.#reporting ??= this.#report(clock).finally(() => {
+      this.#reporting = undefined;
+    });
+    await this.#reporting;
+  }
+
+  async #report(clock: () => number): Promise<void> {
     const days = this.#owed(clock());
     if (days.length === 0) return;
-    /** Nobody is admitted on a slice that is on its way back. */
+    /** A report that fails is made again, and not at once. */
     this.#meter.transaction(() => {
       for (const { day } of days) this.#meter.leases.postpone(day, clock() + retryReportMs);
     });
     try {
-      await this.#budget.report(this.#name, days);
+      await this.#budget().report(this.#name, days);
     } catch {
       return;
     }

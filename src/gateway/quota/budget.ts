@@ -1,4 +1,4 @@
-// BUDGET: the ceiling of the whole app. Meters lease slices of it, so that together they never promise more than it holds.
+// BUDGET: the ceiling of the whole app. Meters lease slices of it, so that they never promise more than it holds.
 import { DurableObject } from "cloudflare:workers";
 import { type Config, readConfig } from "../../config.ts";
 import { migrate } from "../../wire/migrate.ts";
@@ -42,7 +42,7 @@ export interface BudgetState {
 }
 
 const leaseMs = 60_000;
-/** A slice is for so many requests like this one, and never more than such a part of what is left: a thousand may share. */
+/** A slice is for so many requests like this one, and never more than such a part of what is left. */
 const requestsASlice = 20;
 const partASlice = 1000;
 /** Meters correct a day as long as its jobs may end. */

@@ -15,12 +15,14 @@ export interface Standing {
   readonly used: number;
   readonly reserved: number;
   readonly windowSeconds: number | undefined;
-  /** When no more than this is used any longer; undefined where only a job's end frees it, infinite where nothing does. */
+  /** When no more than this is used any longer; undefined where a job's end frees it, infinite where nothing does. */
   freesTo(used: number): number | undefined;
 }
 
 export interface Asked {
   readonly reserveMicroUsd: number;
+  /** It rides on a job that has its place already. */
+  readonly joined?: boolean;
 }
 
 export type Verdict =
@@ -62,7 +64,8 @@ function refusal(standing: Standing, asked: Asked, now: number): Refused | undef
 }
 
 /** What a request takes of a rule. */
-export function neededOf({ unit }: Standing, { reserveMicroUsd }: Asked): number {
+export function neededOf({ unit }: Standing, { reserveMicroUsd, joined }: Asked): number {
+  if (joined && unit === "jobs") return 0;
   return unit === "usd" ? reserveMicroUsd : 1;
 }
 
@@ -74,5 +77,6 @@ function waitFor({ limit, used, reserved, freesTo }: Standing, needed: number, n
 
 function describe({ unit, name, scope, limit, used }: Standing, needed: number): string {
   if (unit !== "usd") return `${name}: more than ${limit} ${unit} ${scope}`;
-  return `${name}: ${usdText(needed)} USD would exceed the ${usdText(limit)} USD ${scope}, of which ${usdText(used)} are used`;
+  const ceiling = `the ${usdText(limit)} USD ${scope}, of which ${usdText(used)} are used`;
+  return `${name}: ${usdText(needed)} USD would exceed ${ceiling}`;
 }

@@ -1,10 +1,12 @@
 // How jobs end at a payer's meter: each once, by whoever sees it first, or by what must be assumed.
 import { isFinal, type JobState } from "../../contract/states.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { JobRow } from "./metered-jobs.ts";
+import { type JobRow, joinedOperation } from "./metered-jobs.ts";
 import type { Ending, Settled } from "./metering.ts";
 import { assumeCharge, type Charge, chargeOf, isFarOff } from "./settlement.ts";
 
+/** Another admission pays. */
+const freeRide: Charge = { microUsd: 0, assumed: false };
 const notThere: Settled = { first: false, chargedMicroUsd: 0, wantsNotice: false };
 /** As many overdue reservations as one admission settles, where the alarm is late. */
 const expireAtOnce = 4;
@@ -46,6 +48,7 @@ export class Endings {
       if (!job) return notThere;
       if (!isFinal(ending.status)) this.#see(job, ending.status);
       else this.#settle(job, ending, now);
+      for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       const after = this.#stores.jobs.find(job.admission) ?? job;
       const wantsNotice = isFinal(ending.status) && after.webhook !== null;
       const first = job.endedAt === null && after.endedAt !== null;
@@ -55,6 +58,7 @@ export class Endings {
 
   #settledBy({ admission, ref }: Ending): JobRow | undefined {
     const named = this.#stores.jobs.find(admission);
+    if (named?.operation === joinedOperation) return named;
     return (named && ref !== null && this.#stores.jobs.findByRef(named.owner, ref)) || named;
   }
 
@@ -66,7 +70,8 @@ export class Endings {
     if (found.ref === null && ending.ref !== null) this.#bind(found, ending.ref, now);
     const job = this.#stores.jobs.find(found.admission) ?? found;
     if (job.endedAt !== null && !job.assumed) return;
-    const charge = chargeOf(ending.status, ending.costMicroUsd, job.reserved);
+    const joined = job.operation === joinedOperation;
+    const charge = joined ? freeRide : chargeOf(ending.status, ending.costMicroUsd, job.reserved);
     /** An assumption is corrected by a truth, not by another assumption. */
     if (job.endedAt !== null && charge.assumed) return;
     if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: the reservation counts");

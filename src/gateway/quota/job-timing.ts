@@ -1,4 +1,4 @@
-// When a meter looks after a job by itself: asking in time for the upstream's retention, giving up when the job expires.
+// When a meter looks after a job by itself: in time for the upstream's retention, until the job expires.
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
 

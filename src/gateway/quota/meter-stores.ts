@@ -1,5 +1,6 @@
 // All that a meter keeps, in SQL and in memory, and the transaction that holds the two together.
 import { Settings } from "./account-settings.ts";
+import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Leases } from "./leases.ts";
 import { type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
@@ -19,6 +20,7 @@ function open(sql: SqlStorage) {
     outbox: new Outbox(sql),
     settings: new Settings(sql),
     leases: new Leases(sql),
+    gallery: new Gallery(sql),
   };
 }
 
@@ -51,6 +53,10 @@ export class MeterStores {
   }
   get leases(): Leases {
     return this.#open.leases;
+  }
+
+  get gallery(): Gallery {
+    return this.#open.gallery;
   }
 
   /** All or nothing: what memory knows is read anew where SQL went back. */

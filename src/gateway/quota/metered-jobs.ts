@@ -33,6 +33,9 @@ export interface JobRow extends NewJob, Record<string, SqlStorageValue> {
   endedAt: number | null;
 }
 
+/** What a job is kept as that rides on another's: it takes no place of its own. */
+export const joinedOperation = "joined";
+
 /** Ended jobs that are kept: those whose cost is known, and those that a later truth may still correct. */
 const keptEnded = { known: 1000, assumed: 3000 } as const;
 /** Rows are removed so many at once, since one at a time would cost more. */
@@ -46,7 +49,8 @@ export class MeteredJobs {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    const open = "SELECT account, model, kind, COUNT(*) AS count FROM jobs WHERE endedAt IS NULL GROUP BY 1, 2, 3";
+    const open = `SELECT account, model, kind, operation, COUNT(*) AS count FROM jobs WHERE endedAt IS NULL
+                  GROUP BY 1, 2, 3, 4`;
     for (const row of sql.exec<JobRow & { count: number }>(open)) this.#countOpen(row, row.count);
     const ended = "SELECT assumed, COUNT(*) AS count FROM jobs WHERE endedAt IS NOT NULL GROUP BY 1";
     for (const row of sql.exec<JobRow & { count: number }>(ended)) this.#countEnded(row.assumed, row.count);
@@ -79,7 +83,8 @@ export class MeteredJobs {
   findByRef(owner: string, ref: string): JobRow | undefined {
     return this.#sql
       .exec<JobRow>(
-        `SELECT * FROM jobs WHERE ref = ? AND owner = ? AND (endedAt IS NULL OR assumed = 1)
+        `SELECT * FROM jobs WHERE ref = ? AND owner = ? AND operation <> '${joinedOperation}'
+           AND (endedAt IS NULL OR assumed = 1)
          ORDER BY endedAt IS NOT NULL, admission DESC LIMIT 1`,
         ...[ref, owner],
       )
@@ -171,7 +176,11 @@ export class MeteredJobs {
     this.#ended[kind] -= pruneBatch;
   }
 
-  #countOpen({ account, model, kind }: Pick<NewJob, "account" | "model" | "kind">, by: number): void {
+  #countOpen(
+    { account, model, kind, operation }: Pick<NewJob, "account" | "model" | "kind" | "operation">,
+    by: number,
+  ): void {
+    if (operation === joinedOperation) return;
     const models = this.#open.get(account) ?? new Map<string, { kind: Kind | ""; count: number }>();
     const count = (models.get(model)?.count ?? 0) + by;
     if (count > 0) models.set(model, { kind, count });

@@ -22,6 +22,8 @@ export interface AdmitRequest {
     | { readonly id: string; readonly rules: readonly Rule[]; readonly maxCostMicroUsd?: number }
     | undefined;
   readonly reserveMicroUsd: number;
+  /** It rides on another admission's job, which pays: it counts as a request, takes no place and is charged nothing. */
+  readonly joined?: boolean;
   /** How long the job may live, and how long the upstream keeps its result: when the meter must ask by itself. */
   readonly ttlMs: number;
   readonly retentionMs: number;
@@ -62,6 +64,31 @@ export interface Ending {
   readonly seenAt: number;
   /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
   readonly completedAt: number;
+  /** The links that its media is kept under. */
+  readonly media?: readonly { readonly key: string; readonly media: Omit<GalleryRow, "key"> }[] | undefined;
+}
+
+/** A link in its owner's gallery. */
+export interface GalleryRow {
+  readonly key: string;
+  readonly field: string;
+  readonly model: string;
+  readonly cost: number | null;
+  readonly size: number | null;
+  readonly completedAt: number;
+  readonly expiresAt: number;
+}
+
+export interface GalleryCursor {
+  readonly completedAt: number;
+  readonly key: string;
+}
+
+/** The calls that the gallery makes. */
+export interface GalleryCalls {
+  /** Newest first. */
+  gallery(owner: string, before: GalleryCursor | undefined, count: number): GalleryRow[];
+  removeFromGallery(owner: string, key: string): void;
 }
 
 export interface Settled {
@@ -98,6 +125,7 @@ export type UpstreamAnswer =
       readonly status: JobState;
       readonly costMicroUsd: number | null;
       readonly completedAt: number;
+      readonly media?: Ending["media"];
       readonly body?: string;
     }
   /** The upstream does not know the job, or knows it no more. */

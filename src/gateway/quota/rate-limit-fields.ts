@@ -1,4 +1,4 @@
-// `RateLimit-Policy` and `RateLimit`: lists of strings with parameters, as draft-ietf-httpapi-ratelimit-headers-10 has them.
+// `RateLimit-Policy` and `RateLimit` as draft-ietf-httpapi-ratelimit-headers-10 has them.
 import type { Standing } from "./decide.ts";
 import type { QuotaHeaders } from "./metering.ts";
 

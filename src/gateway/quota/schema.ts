@@ -86,4 +86,20 @@ export const steps: readonly string[] = [
   CREATE TABLE settings (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
   CREATE TABLE revocations (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE media (
+    owner TEXT NOT NULL,
+    key TEXT NOT NULL,
+    field TEXT NOT NULL,
+    model TEXT NOT NULL,
+    cost REAL,
+    size INTEGER,
+    completedAt INTEGER NOT NULL,
+    expiresAt INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (owner, key)
+  );
+  CREATE INDEX media_newest ON media (owner, completedAt, key);
+  CREATE INDEX media_expiry ON media (expiresAt);
+  `,
 ];

@@ -86,7 +86,7 @@ export function covers({ models }: Rule, model: string, kind: Kind | undefined):
   return models?.some((name) => name === model || name === kind) ?? true;
 }
 
-/** What a counter is kept under: rules that differ in their limit alone share it, so that a new limit forgets nothing. */
+/** What a counter is kept under: rules that differ in their limit alone share it, so a new limit forgets nothing. */
 export function scopeOf({ models }: Rule): string {
   return models ? [...new Set(models)].sort().join(",") : "";
 }

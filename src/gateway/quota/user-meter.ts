@@ -14,7 +14,18 @@ import { deliverWebhook } from "./client-webhook.ts";
 import { Endings } from "./endings.ts";
 import { MeterStores } from "./meter-stores.ts";
 import { describeJob, type JobRow } from "./metered-jobs.ts";
-import type { AdmitAnswer, AdmitRequest, AskUpstream, Ending, MeteredJob, Metering, Settled } from "./metering.ts";
+import type {
+  AdmitAnswer,
+  AdmitRequest,
+  AskUpstream,
+  Ending,
+  GalleryCalls,
+  GalleryCursor,
+  GalleryRow,
+  MeteredJob,
+  Metering,
+  Settled,
+} from "./metering.ts";
 import type { Notice } from "./outbox.ts";
 import { steps } from "./schema.ts";
 import { describeUsage, type MeterUsage } from "./usage.ts";
@@ -24,7 +35,7 @@ const atOnce = 6;
 /** An alarm that failed comes back after this. */
 const retryAlarmMs = 1000;
 
-export class UserMeter extends DurableObject<Env> implements Metering {
+export class UserMeter extends DurableObject<Env> implements Metering, GalleryCalls {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
   send: Send = (request) => fetch(request);
@@ -42,7 +53,7 @@ export class UserMeter extends DurableObject<Env> implements Metering {
     this.#stores = new MeterStores(ctx.storage);
     this.#endings = new Endings(this.#stores);
     this.#admissions = new Admissions(this.#stores, this.#endings);
-    this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, remote<Budget>(env.BUDGET, budgetName));
+    this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, () => remote<Budget>(env.BUDGET, budgetName));
     this.#arm();
   }
 
@@ -99,6 +110,14 @@ export class UserMeter extends DurableObject<Env> implements Metering {
 
   jobs(owner: string, model: string | undefined, offset: number, count: number) {
     return this.#stores.jobs.page(owner, model, offset, count);
+  }
+
+  gallery(owner: string, before: GalleryCursor | undefined, count: number): GalleryRow[] {
+    return this.#stores.gallery.page(owner, before, count, this.clock());
+  }
+
+  removeFromGallery(owner: string, key: string): void {
+    this.#stores.gallery.remove(owner, key);
   }
 
   usage(claims: Claims): MeterUsage {
@@ -163,10 +182,10 @@ export class UserMeter extends DurableObject<Env> implements Metering {
       this.#endings.assume(admission, now);
       return;
     }
-    const { status, costMicroUsd, completedAt, body } = answer;
+    const { status, costMicroUsd, completedAt, media, body } = answer;
     if (body !== undefined) await keepResult(this.env.IMAGES, admission, body);
     const { wantsNotice } = this.#endings.settle(
-      { admission, ref: null, status, costMicroUsd, seenAt: now, completedAt },
+      { admission, ref: null, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && body !== undefined) this.#endings.notify(admission, body, now);

@@ -137,6 +137,7 @@ describe("a job that nobody follows", () => {
 describe("a reservation that nobody settles", () => {
   it("settles at itself when it expires, marked assumed", async () => {
     await bound();
+    await answering(async () => "unreachable");
     await at(noon + dayMs + minuteMs - 1);
     await ring();
     expect(await totals()).toMatchObject({ reserved: 20_000 });

@@ -26,7 +26,7 @@ class Payer {
   constructor(name: string, crowd: Crowd) {
     this.#name = name;
     this.#crowd = crowd;
-    this.slices = new BudgetSlices(name, this, crowd.line);
+    this.slices = new BudgetSlices(name, this, () => crowd.line);
   }
 
   transaction<T>(work: () => T): T {
@@ -55,7 +55,7 @@ class Payer {
   forget(): void {
     this.leases = new Leases({ exec: () => [] } as unknown as SqlStorage);
     this.leases.owe(today, this.#crowd.now);
-    this.slices = new BudgetSlices(this.#name, this, this.#crowd.line);
+    this.slices = new BudgetSlices(this.#name, this, () => this.#crowd.line);
   }
 }
 
@@ -64,6 +64,9 @@ class Crowd {
   calls = 0;
   /** How often an answer is lost on its way: 0 to 1. */
   lost = 0;
+  /** What the next call waits for on its way there, and on its way back. */
+  question: Promise<void> | undefined;
+  reply: Promise<void> | undefined;
   readonly clock = () => this.now;
   readonly payers: Payer[];
   readonly #random: () => number;
@@ -81,11 +84,16 @@ class Crowd {
     report: async (...args: Parameters<Budget["report"]>) => this.#carry(() => this.#budget.report(...args)),
   };
 
-  #carry<T>(call: () => T): T {
+  async #carry<T>(call: () => T): Promise<T> {
     this.calls += 1;
     const before = this.#random() < this.lost;
     if (before && this.#random() < 0.5) throw new Error("the question was lost");
+    const [question, reply] = [this.question, this.reply];
+    this.question = undefined;
+    this.reply = undefined;
+    await question;
     const answer = call();
+    await reply;
     if (before) throw new Error("the answer was lost");
     return answer;
   }
@@ -143,6 +151,47 @@ describe("1,000 payers", () => {
       const codes = await Promise.all(Array.from({ length: 200 }, () => crowd.pick().admit()));
       expect(codes.filter((code) => code === undefined)).toHaveLength(100);
       expect(crowd.calls).toBeLessThan(10);
+    });
+  });
+
+  it.each([
+    ["a lease's answer is late", "reply", "lease"],
+    ["a report is late", "question", "report"],
+  ] as const)("keep what they lease where %s", async (_name, late, first) => {
+    await withBudget(async (budget) => {
+      budget.setCeilings({ dayMicroUsd: 10_000 * usd, monthMicroUsd: null });
+      const crowd = new Crowd(budget, 1, seeded(1));
+      const payer = crowd.pick();
+      await payer.admit();
+      crowd.now += 61_000;
+      const gate = Promise.withResolvers<void>();
+      crowd[late] = gate.promise;
+      const calls = [() => payer.admit(), () => payer.slices.report(crowd.clock)];
+      const underWay: Promise<unknown>[] = [];
+      for (const call of first === "lease" ? calls : calls.reverse()) {
+        underWay.push(call());
+        await scheduler.wait(1);
+        crowd.now += 11_000;
+      }
+      gate.resolve();
+      await Promise.all(underWay);
+      /** As much as the payer may still promise is deducted. */
+      const held = 19 * reserve;
+      const { consumedMicroUsd, leasedMicroUsd } = budget.state().day;
+      expect(payer.leases.covers(today, payer.used, held, crowd.now)).toBe(true);
+      expect(consumedMicroUsd + leasedMicroUsd).toBe(payer.used + held);
+    });
+  });
+
+  it("that cannot report come again, and not at once", async () => {
+    await withBudget(async (budget) => {
+      const crowd = new Crowd(budget, 1, seeded(1));
+      const payer = crowd.pick();
+      await payer.admit();
+      crowd.now += 61_000;
+      crowd.lost = 1;
+      await payer.slices.report(crowd.clock);
+      expect(payer.leases.nextDue()).toBe(crowd.now + 10_000);
     });
   });
 

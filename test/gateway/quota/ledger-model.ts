@@ -1,4 +1,4 @@
-// The model of a meter: what it must say of money, open jobs and keys, worked out from the rules' words and no code of theirs.
+// The model of a meter: money, open jobs and keys, worked out from the rules' words and no code of theirs.
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
@@ -342,7 +342,7 @@ function isFinal(status: JobState): boolean {
   return status !== "IN_QUEUE" && status !== "IN_PROGRESS";
 }
 
-/** Decision 2, in words: failures are free, a cancelled job costs what it says or nothing, all else the truth or the estimate. */
+/** Failures are free, a cancelled job costs what it says or nothing, all else the truth or the estimate. */
 function chargeFor(status: JobState, cost: unknown, reserved: number): { truth: boolean; charge: number } {
   if (status === "FAILED" || status === "TIMED_OUT") return { truth: true, charge: 0 };
   const said = typeof cost === "number" && Number.isFinite(cost) && cost >= 0 ? Math.round(cost) : undefined;

@@ -181,6 +181,8 @@ describe("endpoints", () => {
         )
         .toArray(),
     );
+    await env.ACCOUNT.getByName("north").recordExecuted("another", rows);
+    expect(await bill("endpoints")).toEqual([]);
     await env.ACCOUNT.getByName("north").recordExecuted(id, rows);
     await tell(id);
     await work(id, "w1", minute);

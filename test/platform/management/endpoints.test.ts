@@ -1,7 +1,7 @@
 // Endpoints: made here, live at once on the job interface, steered by their settings, gone for good.
 import { reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { dataCenterIds } from "../../../src/platform/management/vocabulary.ts";
 import type { EndpointQueue } from "../../../src/platform/queue/endpoint-queue.ts";
 import { ask, endpoint, ids, type Json, pod, refused, send, template, volume } from "./desk.ts";
@@ -23,6 +23,9 @@ const take = async (id: string, worker: string) => {
 };
 const done = (id: string, worker: string, jobId: string) =>
   send("north", "POST", `/v2/${id}/job-done/${worker}/${jobId}`, { output: { answer: 42 } });
+/** Its call has reached the queue. */
+const heardOf = (id: string, worker: string) =>
+  vi.waitFor(async () => expect((await job(id, "metrics"))["readyWorkers"]).toContain(worker));
 const clockForward = (queue: DurableObjectStub<EndpointQueue>, ms: number) =>
   runInDurableObject(queue, (object) => {
     object.clock = () => Date.now() + ms;
@@ -133,7 +136,8 @@ describe("its job interface", () => {
     const [one, two] = [await run(id), await run(id)];
     expect(await take(id, "w1")).toBe(one);
     const waiting = take(id, "w2");
-    expect(await Promise.race([waiting, job(id, "health").then(() => "still waiting")])).toBe("still waiting");
+    await heardOf(id, "w2");
+    expect(await job(id, "health")).toMatchObject({ jobs: { inProgress: 1, inQueue: 1 } });
     await ask("north", "PATCH", `/endpoints/${id}`, { workersMax: 2 });
     expect(await waiting).toBe(two);
   });
@@ -143,7 +147,8 @@ describe("its job interface", () => {
     const [one, two] = [await run(id), await run(id)];
     await take(id, "w1");
     const waiting = take(id, "w2");
-    await job(id, "health");
+    await heardOf(id, "w2");
+    expect(await job(id, "health")).toMatchObject({ jobs: { inProgress: 1, inQueue: 1 } });
     await done(id, "w1", one);
     expect(await waiting).toBe(two);
   });
@@ -177,6 +182,7 @@ describe("its job interface", () => {
 
   it("belongs to its account alone", async () => {
     const { id } = await endpoint("north");
+    expect((await send("north", "GET", `/v2/${id}/health`)).status).toBe(200);
     expect((await send("south", "GET", `/v2/${id}/health`)).json).toMatchObject({ code: "ENDPOINT_NOT_FOUND" });
     expect((await send("south", "POST", `/v2/${id}/run`, { input: {} })).status).toBe(404);
   });
@@ -210,7 +216,7 @@ describe("a deleted endpoint", () => {
     await held;
     const followed = send("north", "GET", `/v2/${id}/status-sync/${submitted}?wait=300000`);
     const polled = send("north", "GET", `/v2/${id}/job-take/w2`);
-    await job(id, "health");
+    await heardOf(id, "w2");
     await ask("north", "DELETE", `/endpoints/${id}`);
     expect([200, 404]).toContain((await followed).status);
     expect((await polled).json).toMatchObject({ code: "ENDPOINT_NOT_FOUND" });

@@ -1,0 +1,39 @@
+// A file on its way: its first bytes, which were looked at, and then the rest, never held whole and never past the limit.
+import { maxMediaBytes, type Opened } from "./source.ts";
+
+const blockBytes = 256 * 1024;
+
+/** The stream, and the work of filling it; the work never throws: a source that breaks leaves the stream broken. */
+export function rejoin({ head, rest, size }: Pick<Opened, "head" | "rest" | "size">): {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly work: Promise<void>;
+} {
+  const { readable, writable } = size === undefined ? new IdentityTransformStream() : new FixedLengthStream(size);
+  const writer = writable.getWriter();
+  const work = pump(writer, head, rest).catch(async (error) => {
+    await Promise.allSettled([writer.abort(error), rest.cancel(error)]);
+  });
+  return { stream: readable, work };
+}
+
+async function pump(
+  to: WritableStreamDefaultWriter<Uint8Array>,
+  head: Uint8Array,
+  rest: ReadableStreamBYOBReader,
+): Promise<void> {
+  await to.write(head);
+  let sent = head.byteLength;
+  let block: ArrayBufferLike = new ArrayBuffer(blockBytes);
+  for (;;) {
+    const read = await rest.readAtLeast(blockBytes, new Uint8Array(block));
+    const { value } = read as { value?: Uint8Array };
+    if (value && value.byteLength > 0) {
+      sent += value.byteLength;
+      if (sent > maxMediaBytes) throw new Error("larger than the limit");
+      await to.write(value);
+      block = value.buffer;
+    }
+    if (read.done || !value || value.byteLength < blockBytes) break;
+  }
+  await to.close();
+}

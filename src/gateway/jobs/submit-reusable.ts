@@ -1,0 +1,184 @@
+// Submitting what may have been asked before: answered from the cache, joined to a job in flight, or relayed and shared.
+import type { Context } from "hono";
+import { limits } from "../../contract/limits.ts";
+import { Problem } from "../../errors.ts";
+import { newAdmission } from "../admission.ts";
+import type { Reusable } from "../images/image-cache.ts";
+import { callUpstream } from "../upstream.ts";
+import { openJob, type UpstreamJob } from "../upstream-answer.ts";
+import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
+import { handlesOf, isRef } from "./handle.ts";
+import { answerLarge } from "./large-answer.ts";
+import { admit, admitRequest, openEnvelope, relay, replay, type Submission, setQuota, submit } from "./submit.ts";
+import { type JobEnv, jobKey } from "./target.ts";
+
+/** A flight that is given up is boarded anew; after so many the request goes alone. */
+const maxBoardings = 3;
+
+export async function submitOrReuse(c: Context<JobEnv>, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
+  const envelope = await openEnvelope(c, operation);
+  const submission = { operation, waitMs, admission: newAdmission(Date.now()), envelope };
+  const name = await nameOf(c, submission);
+  if (name === undefined) return marked(c, await submit(c, submission), "BYPASS");
+  const found = await c.get("images").reuse.find(name, Date.now());
+  const hit = found && (await answerHit(c, operation, found));
+  return hit ?? fly(c, submission, name);
+}
+
+/** Undefined for what is asked anew: by the caller's wish, or because its answer would not be the same to others. */
+async function nameOf(c: Context<JobEnv>, { envelope }: Submission): Promise<string | undefined> {
+  const { input, hasS3Config, webhook } = envelope;
+  const anew = /\bno-(cache|store)\b/i.test(c.req.header("Cache-Control") ?? "");
+  if (anew || hasS3Config || webhook !== undefined) return undefined;
+  return c.get("images").reuse.nameOf(c.get("target").model, input, c.get("principal"));
+}
+
+function marked(c: Context<JobEnv>, response: Response, cache: "HIT" | "MISS" | "JOINED" | "BYPASS"): Response {
+  if (cache === "BYPASS" && c.get("target").model?.output === "text") return response;
+  c.get("exchange").cache = cache;
+  response.headers.set("X-Cache", cache);
+  return response;
+}
+
+/** No money, no meter. Undefined where no link can be made, which is a miss. */
+async function answerHit(
+  c: Context<JobEnv>,
+  operation: "run" | "runsync",
+  found: Reusable,
+): Promise<Response | undefined> {
+  const { reuse } = c.get("images");
+  const now = Date.now();
+  const principal = c.get("principal");
+  const own = await reuse.own(found, principal, now).catch(() => undefined);
+  if (!own) return undefined;
+  const job = { ref: reuse.refOf(own.key, operation), admission: newAdmission(now) };
+  const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
+  const answer = operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(own, originOf(c));
+  const ageSeconds = Math.max(0, Math.floor((now - own.media.completedAt) / 1000));
+  const response = c.json({ id, ...answer }, 200, { Age: String(ageSeconds), "X-Cost": formatUsd(0) });
+  return marked(c, response, "HIT");
+}
+
+async function fly(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
+  const { flights } = c.get("images");
+  for (let boardings = 0; boardings < maxBoardings; boardings++) {
+    const admission = newAdmission(Date.now());
+    const boarded = await flights.board(name, admission).catch(() => undefined);
+    if (!boarded) break;
+    if (boarded.role === "served") {
+      const hit = await answerHit(c, submission.operation, boarded.entry);
+      if (hit) return hit;
+      break;
+    }
+    if (boarded.role === "lead") return marked(c, await lead(c, { ...submission, admission }, name), "MISS");
+    const joined = await join(c, { ...submission, admission }, name, boarded.leader);
+    if (joined) return marked(c, joined, "JOINED");
+  }
+  return marked(c, await submit(c, submission), "MISS");
+}
+
+/** Goes on without its client: others wait for the job. */
+async function lead(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
+  const leading = takeOff(c, submission, name);
+  c.executionCtx.waitUntil(leading.catch(() => {}));
+  const led = await leading;
+  if (led instanceof Response) return led;
+  const response = await follow(c, submission, led.ref, led.job);
+  setQuota(response.headers, led.admitted);
+  return response;
+}
+
+/** To know the upstream's id early, a sync job is relayed as an async one and waited for. */
+async function takeOff(c: Context<JobEnv>, submission: Submission, name: string) {
+  const { operation, waitMs, admission } = submission;
+  const { flights } = c.get("images");
+  const request = await admitRequest(c, submission).then(asRun, (error) => abandon(error));
+  const admitted = await admit(c, request).catch((error) => abandon(error));
+  if ("replay" in admitted) {
+    await flights.ground(name, admission, undefined).catch(logUnshared);
+    return replay(c, operation, waitMs, admitted.replay);
+  }
+  const opened = await relay(c, { ...submission, operation: "run" }).catch((error) => abandon(error, true));
+  const job = "whole" in opened ? opened.whole : undefined;
+  const ref = job?.id;
+  if (!job || !isRef(ref))
+    return abandon(new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job."), true);
+  c.executionCtx.waitUntil(c.get("meter")().bind(admission, ref).catch(logUnsettled));
+  await Promise.all([
+    flights.takeOff(name, admission, ref),
+    flights.expect(name, { ...jobKey(c), ref }, admission, "lead"),
+  ]).catch(logUnshared);
+  return { job, ref, admitted };
+
+  /** Who may not lead lets another lead; what the upstream said is said to all. */
+  async function abandon(error: unknown, everybodys = false): Promise<never> {
+    const { code, message: detail } = error instanceof Problem ? error : unknownFailure;
+    await flights.ground(name, admission, everybodys ? { code, detail } : undefined).catch(logUnshared);
+    throw error;
+  }
+}
+
+const unknownFailure = new Problem("UPSTREAM_FAILED", "The model service failed.");
+
+/** The upstream keeps an async job's result longer. */
+function asRun<T extends { readonly retentionMs: number }>(request: T): T {
+  return { ...request, retentionMs: limits.runRetentionMs };
+}
+
+/** Undefined where the flight was given up before it took off. */
+async function join(
+  c: Context<JobEnv>,
+  submission: Submission,
+  name: string,
+  leader: string,
+): Promise<Response | undefined> {
+  const { operation, waitMs, admission } = submission;
+  const { flights } = c.get("images");
+  const meter = c.get("meter")();
+  const getOff = () => c.executionCtx.waitUntil(flights.unboard(name, admission).catch(logUnshared));
+  const release = () => c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
+  const request = { ...asRun(await admitRequest(c, submission)), reserveMicroUsd: 0, joined: true };
+  const admitted = await admit(c, request).catch((error) => {
+    getOff();
+    throw error;
+  });
+  if ("replay" in admitted) {
+    getOff();
+    return replay(c, operation, waitMs, admitted.replay);
+  }
+  const ref = await flights.awaitRef(name, leader).catch((error) => {
+    release();
+    throw error;
+  });
+  if (ref === undefined) {
+    release();
+    return undefined;
+  }
+  c.executionCtx.waitUntil(meter.bind(admission, ref).catch(logUnsettled));
+  await flights.expect(name, { ...jobKey(c), ref }, admission, "joined").catch(logUnshared);
+  const response = await follow(c, submission, ref, { status: "IN_QUEUE" });
+  setQuota(response.headers, admitted);
+  return response;
+}
+
+/** A run is answered at once, a runsync once its job ended or its wait is over. */
+async function follow(
+  c: Context<JobEnv>,
+  { operation, waitMs, admission }: Submission,
+  ref: string,
+  job: UpstreamJob,
+): Promise<Response> {
+  const handle = await handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
+  if (operation === "run") return answerJob(c, job, { ref, admission }, handle);
+  const upstream = c.get("upstream");
+  const call = { method: "GET", segments: [c.get("target").name, "status-sync", ref], repeatable: true } as const;
+  const { signal } = c.req.raw;
+  const response = await callUpstream(upstream, { ...call, query: `wait=${waitMs}`, waitMs, signal });
+  const opened = await openJob(response, upstream);
+  if ("large" in opened) return answerLarge(c, opened.large, { ref, admission });
+  return answerJob(c, opened.whole, { ref, admission }, handle);
+}
+
+function logUnshared(error: unknown): void {
+  console.warn(JSON.stringify({ flight: "not shared", error: error instanceof Error ? error.name : "unknown" }));
+}

@@ -1,0 +1,46 @@
+// The media of an owner's finished jobs, for as long as their links live.
+import type { GalleryCursor, GalleryRow } from "./metering.ts";
+
+interface Row extends GalleryRow, Record<string, SqlStorageValue> {}
+
+const columns = "key, field, model, cost, size, completedAt, expiresAt";
+/** Rows whose time is over are removed so many at once. */
+const pruneBatch = 50;
+
+export class Gallery {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  /** The same link once, whoever tells of it. */
+  add(owner: string, { key, field, model, cost, size, completedAt, expiresAt }: GalleryRow, now: number): void {
+    this.#sql.exec(
+      `INSERT OR IGNORE INTO media (owner, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[owner, key, field, model, cost, size, completedAt, expiresAt],
+    );
+    this.#sql.exec(
+      "DELETE FROM media WHERE rowid IN (SELECT rowid FROM media WHERE expiresAt <= ? LIMIT ?)",
+      ...[now, pruneBatch],
+    );
+  }
+
+  /** Newest first, after the one that the cursor names. */
+  page(owner: string, before: GalleryCursor | undefined, count: number, now: number): GalleryRow[] {
+    const { completedAt, key } = before ?? { completedAt: Number.MAX_SAFE_INTEGER, key: "" };
+    return this.#sql
+      .exec<Row>(
+        `SELECT ${columns} FROM media
+         WHERE owner = ? AND (completedAt, key) < (?, ?) AND expiresAt > ? AND removed = 0
+         ORDER BY completedAt DESC, key DESC LIMIT ?`,
+        ...[owner, completedAt, key, now, count],
+      )
+      .toArray();
+  }
+
+  /** The row stays until its time is over: who tells of the job's end later does not bring it back. */
+  remove(owner: string, key: string): void {
+    this.#sql.exec("UPDATE media SET removed = 1 WHERE owner = ? AND key = ?", owner, key);
+  }
+}

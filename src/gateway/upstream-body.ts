@@ -1,0 +1,44 @@
+// The bytes of an upstream's answer, in bounded time and memory, and the JSON that they spell.
+import { Problem } from "../errors.ts";
+import { type ByteSource, parseJson, readHead } from "../wire/body.ts";
+import type { Upstream } from "./upstream.ts";
+
+export type From = Pick<Upstream, "key" | "times">;
+export type ReadBytes = { readonly bytes: Uint8Array } | { readonly large: ByteSource };
+
+export function isJson({ headers }: Response): boolean {
+  return /^application\/([\w.+-]+\+)?json\b/i.test(headers.get("Content-Type") ?? "");
+}
+
+/** All of it, or where there is more than so many bytes, what came so far and the reader of the rest. */
+export async function readBytes({ body }: Response, { times }: From, wholeBytes: number): Promise<ReadBytes> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), times.bodyMs);
+  const head = await readHead(body, wholeBytes, undefined, late.signal);
+  clearTimeout(timer);
+  if (late.signal.aborted) throw new Problem("UPSTREAM_TIMEOUT", "The model service's answer did not end in time.");
+  if ("fault" in head) throw new Problem("UPSTREAM_TRUNCATED", "The model service's answer ended in the middle.");
+  const bytes = withoutMark(head.ended ? head.bytes : head.head);
+  return head.ended ? { bytes } : { large: { head: bytes, reader: head.reader } };
+}
+
+/** Some services write a byte order mark in front of their JSON. */
+function withoutMark(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
+export interface ParsedAnswer {
+  readonly value: unknown;
+  /** It says our key back: none of it may go anywhere. */
+  readonly holdsKey: boolean;
+}
+
+/** Undefined for what is no JSON. */
+export function parseAnswer(bytes: Uint8Array, key: string): ParsedAnswer | undefined {
+  const parsed = parseJson(bytes);
+  if ("fault" in parsed) return undefined;
+  const text = new TextDecoder().decode(bytes);
+  const holdsKey = text.includes(key) || (text.includes("\\") && JSON.stringify(parsed.value).includes(key));
+  if (holdsKey) console.error(JSON.stringify({ upstream: "answered with our key", setting: "UPSTREAM_API_KEY" }));
+  return { value: parsed.value, holdsKey };
+}

@@ -1,0 +1,75 @@
+// What the caller is told where the upstream did not answer well: its own words only where they are its JSON error.
+import { type ErrorCode, Problem } from "../errors.ts";
+import { retryAfterSeconds } from "./upstream.ts";
+import { type From, isJson, parseAnswer, readBytes } from "./upstream-body.ts";
+
+const errorBytes = 64 * 1024;
+const maxDetailLength = 500;
+/** A client that is told to come back is told when. */
+const usualRetrySeconds = 1;
+
+const meanings = {
+  UPSTREAM_REDIRECT: "The model service answered with a redirect.",
+  UPSTREAM_BAD_TYPE: "The model service's answer is not JSON.",
+  UPSTREAM_FAILED: "The model service failed.",
+  UPSTREAM_BUSY: "The model service is busy.",
+  UPSTREAM_INVALID: "The model service refused the request.",
+  UPSTREAM_REFUSED: "The model service refused the gateway.",
+  JOB_NOT_FOUND: "job not found",
+} as const satisfies Partial<Record<ErrorCode, string>>;
+type Meaning = keyof typeof meanings;
+
+export async function problemOf(response: Response, from: From): Promise<Problem> {
+  const { status } = response;
+  if (status < 400) return dropped(response, "UPSTREAM_REDIRECT");
+  if (status === 401 || status === 403) return refused(response);
+  const code = codeOf(status);
+  const saysLittle = code === "UPSTREAM_INVALID" || code === "JOB_NOT_FOUND" ? "UPSTREAM_BAD_TYPE" : code;
+  if (!isJson(response)) return dropped(response, saysLittle);
+  const read = await readBytes(response, from, errorBytes);
+  const parsed = "bytes" in read ? parseAnswer(read.bytes, from.key) : undefined;
+  if ("large" in read) read.large.reader.cancel("too large").catch(() => {});
+  const detail = parsed && !parsed.holdsKey ? detailOf(parsed.value) : undefined;
+  if (parsed) return new Problem(code, detail ?? meanings[code], retryAfter(response, code));
+  return new Problem(
+    saysLittle === code ? code : "UPSTREAM_BAD_JSON",
+    meanings[saysLittle],
+    retryAfter(response, code),
+  );
+}
+
+function codeOf(status: number): Meaning {
+  if (status === 404) return "JOB_NOT_FOUND";
+  if (status === 429 || status === 503) return "UPSTREAM_BUSY";
+  return status < 500 ? "UPSTREAM_INVALID" : "UPSTREAM_FAILED";
+}
+
+/** None of its text is for the caller. */
+export async function dropped(response: Response, code: Meaning): Promise<Problem> {
+  await response.body?.cancel().catch(() => {});
+  return new Problem(code, meanings[code], retryAfter(response, code));
+}
+
+/** Our key is wrong, which is our fault: the log says so, the caller learns no more than that. */
+function refused(response: Response): Promise<Problem> {
+  console.error(JSON.stringify({ upstream: "refused our key", status: response.status, setting: "UPSTREAM_API_KEY" }));
+  return dropped(response, "UPSTREAM_REFUSED");
+}
+
+function retryAfter({ headers }: Response, code: Meaning): Record<string, string> {
+  const busy = code === "UPSTREAM_BUSY" ? usualRetrySeconds : undefined;
+  const seconds = retryAfterSeconds(headers, Date.now()) ?? busy;
+  return seconds === undefined ? {} : { "Retry-After": String(seconds) };
+}
+
+/** The text of the upstream's JSON error, wherever it stands. */
+function detailOf(value: unknown): string | undefined {
+  const body = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  const nested = typeof body["error"] === "object" && body["error"] !== null ? body["error"] : {};
+  const candidates = [
+    ...[body["error"], body["detail"], body["message"]],
+    ...["message" in nested && nested.message, body["title"]],
+  ];
+  const text = candidates.find((candidate) => typeof candidate === "string" && candidate !== "");
+  return typeof text === "string" ? text.slice(0, maxDetailLength) : undefined;
+}

@@ -1,0 +1,123 @@
+// Whoever sees a job's end first keeps its media: an answer, a stream of events, the notice, or the meter's alarm.
+import { reset, runDurableObjectAlarm } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { newAdmission } from "../../../src/gateway/admission.ts";
+import { imagesOf } from "../../../src/gateway/images/images.ts";
+import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
+import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
+import { configOf } from "../../support/callers.ts";
+import { kept, model, origin, painted, Studio, World } from "./studio.ts";
+
+let world: World;
+let studio: Studio;
+let token: string;
+beforeEach(async () => {
+  world = new World();
+  studio = new Studio();
+  token = await studio.token("ada");
+});
+afterEach(() => reset());
+
+type Job = { id: string; status: string; output?: { image_url: string; expires_at: string } };
+
+async function submit(): Promise<{ id: string; ref: string }> {
+  const { id } = await (await studio.paint(token, { operation: "run", input: { seed: -1 } })).json<Job>();
+  expect(await kept("media/")).toEqual([]);
+  return { id, ref: id.split(".")[0] ?? "" };
+}
+
+/** One link, in KV and in the gallery, that leads to the picture and that every further look confirms. */
+async function expectKept(id: string): Promise<void> {
+  await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));
+  const listed = await (await studio.ask("/images", token)).json<{ images: { url: string }[] }>();
+  expect(listed.images).toHaveLength(1);
+  const url = listed.images[0]?.url ?? "";
+  expect(url).toMatch(/^https:\/\/sluice\.test\/images\//);
+  expect((await studio.ask(url.replace(origin, ""), undefined)).status).toBe(200);
+  const { output } = await (await new Studio().ask(`/v2/${model}/status/${id}`, token)).json<Job>();
+  expect(output?.image_url).toBe(url);
+  expect(await kept("media/")).toHaveLength(1);
+}
+
+describe("the first word", () => {
+  it.each(["status", "status-sync"])("may be a %s", async (operation) => {
+    const { id } = await submit();
+    await studio.ask(`/v2/${model}/${operation}/${id}`, token);
+    await expectKept(id);
+  });
+
+  it("may be a stream of events", async () => {
+    const { id } = await submit();
+    expect(await (await studio.ask(`/v2/${model}/events/${id}`, token)).text()).toContain(`${origin}/images/`);
+    await expectKept(id);
+  });
+
+  it("may be the notice", async () => {
+    const { id, ref } = await submit();
+    const body = { id: ref, ...painted("https://cdn.example.net/a.png") };
+    const told = await studio.ask(new URL(world.webhook).pathname, undefined, "POST", { body });
+    expect(told.status).toBe(200);
+    await expectKept(id);
+  });
+
+  it("may be the meter's alarm, which knows no origin and leaves the URL as it is", async () => {
+    const { id, ref } = await submit();
+    const config = configOf();
+    const send = async () => Response.json({ id: ref, ...painted("https://cdn.example.net/a.png") });
+    const upstream = {
+      base: "https://models.example.com/v2",
+      key: "key",
+      send,
+      breaker: new Breaker(),
+      times: usualTimes,
+    };
+    const ask = asker(config, imagesOf(config, env).links, upstream);
+    const [, admission = newAdmission(0)] = id.split(".");
+    const answer = await ask({ model, ref, owner: "user:ada", admission });
+    expect(answer).toMatchObject({ status: "COMPLETED", media: [{ media: { owner: "user:ada" } }] });
+    const { output } = JSON.parse(typeof answer === "object" ? (answer.body ?? "") : "") as Job;
+    expect(output).toMatchObject({ image_url: "https://cdn.example.net/a.png", expires_at: expect.any(String) });
+    await studio.ask(`/v2/${model}/status/${id}`, token);
+    await expectKept(id);
+  });
+
+  it("is asked for once an isolate and admission", async () => {
+    const { id } = await submit();
+    const asked: string[] = [];
+    const getByName = (name: string) => {
+      asked.push(name);
+      return env.GENERATION.getByName(name);
+    };
+    const other = new Studio({ GENERATION: { getByName } });
+    for (let times = 0; times < 3; times++) await other.ask(`/v2/${model}/status/${id}`, token);
+    expect(asked).toEqual([expect.stringMatching(/^media\/[0-9a-f]{32}$/)]);
+  });
+
+  it("is kept of films and of sounds", async () => {
+    world.submitted = () => ({
+      status: "COMPLETED",
+      output: { video_url: "https://cdn.example.net/a.mp4", audio_url: "https://cdn.example.net/a.wav", cost: 0.1 },
+    });
+    const { id } = await submit();
+    const { output } = await (await studio.ask(`/v2/${model}/status/${id}`, token)).json<Job>();
+    expect(output).toMatchObject({
+      video_url: expect.stringMatching(/^https:\/\/sluice\.test\/images\/[0-9a-f]{32}-v/),
+      audio_url: expect.stringMatching(/^https:\/\/sluice\.test\/images\/[0-9a-f]{32}-a/),
+    });
+    expect(await kept("media/")).toHaveLength(2);
+  });
+});
+
+describe("a write of KV that fails", () => {
+  it("is made by the object's alarm, and the link works meanwhile", async () => {
+    const put = vi.spyOn(Object.getPrototypeOf(env.IMAGES), "put").mockRejectedValueOnce(new Error("busy"));
+    const { path } = await studio.link(token, { input: { seed: -1 } });
+    expect((await studio.ask(path, undefined)).status).toBe(200);
+    expect(await kept("media/")).toEqual([]);
+    put.mockRestore();
+    const [, tag] = /images\/([0-9a-f]{32})-/.exec(path) ?? [];
+    await runDurableObjectAlarm(env.GENERATION.getByName(`media/${tag}`));
+    await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));
+  });
+});

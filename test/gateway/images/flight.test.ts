@@ -1,0 +1,177 @@
+// Identical requests in flight are one job of the model's: one call, one charge, and everybody's answer.
+import { reset } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { expectProblem } from "../../support/problems.ts";
+import { charged, meterOf, model, painted, Studio, World } from "./studio.ts";
+
+let world: World;
+let land: () => void;
+beforeEach(() => {
+  world = new World();
+  const gate = Promise.withResolvers<void>();
+  world.gate = gate.promise;
+  land = gate.resolve;
+});
+afterEach(() => reset());
+
+type Job = { id: string; status: string; error?: string; output?: { image_url: string } };
+
+describe("a hundred identical requests", () => {
+  it("make one call and one charge, though the first client leaves in the middle", async () => {
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const first = new AbortController();
+    const leaving = studio.paint(token, { signal: first.signal }).then(
+      (response) => response.status,
+      () => "left",
+    );
+    await vi.waitFor(() => expect(world.count("/status-sync")).toBe(1));
+    const isolates = [studio, new Studio(), new Studio()];
+    const others = Array.from({ length: 99 }, (_, at) => (isolates[at % isolates.length] ?? studio).paint(token));
+    await vi.waitFor(() => expect(world.count("/status-sync")).toBe(100), { timeout: 10_000 });
+    first.abort();
+    land();
+    const responses = await Promise.all(others);
+    await leaving;
+
+    expect(world.count("POST /run")).toBe(1);
+    expect(new Set(responses.map(({ headers }) => headers.get("X-Cache")))).toEqual(new Set(["JOINED"]));
+    expect(new Set(responses.map(({ headers }) => headers.get("X-Cost")))).toEqual(new Set(["0"]));
+    const jobs = await Promise.all(responses.map((response) => response.json<Job>()));
+    expect(new Set(jobs.map(({ status }) => status))).toEqual(new Set(["COMPLETED"]));
+    expect(new Set(jobs.map(({ id }) => id)).size).toBe(99);
+    expect(new Set(jobs.map(({ output }) => output?.image_url)).size).toBe(1);
+    const { microUsd, jobs: admitted } = await charged("ada");
+    expect({ microUsd, admitted }).toEqual({ microUsd: 2500, admitted: 100 });
+  }, 20_000);
+
+  it("lead nobody astray when they all come at once", async () => {
+    land();
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const responses = await Promise.all(Array.from({ length: 100 }, () => studio.paint(token)));
+    expect(responses.map(({ status }) => status)).toEqual(new Array(100).fill(200));
+    expect(world.count("POST /run")).toBe(1);
+    expect((await charged("ada")).microUsd).toBe(2500);
+  }, 20_000);
+});
+
+describe("riders", () => {
+  it("pay for a retry like anybody else", async () => {
+    land();
+    world.submitted = () => ({ status: "FAILED", error: "out of paint" });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    await studio.paint(token, { operation: "run" });
+    const { id } = await (await studio.paint(token, { operation: "run" })).json<Job>();
+    await studio.ask(`/v2/${model}/status/${id}`, token);
+    const retried = await studio.ask(`/v2/${model}/retry/${id}`, token, "POST");
+    expect(retried.status).toBe(200);
+    const { jobs } = await meterOf("ada").jobs("user:ada", undefined, 0, 10);
+    expect(jobs[0]?.reservedMicroUsd).toBeGreaterThan(0);
+  });
+
+  it("take no place and reserve nothing", async () => {
+    const studio = new Studio();
+    const token = await studio.token("ada", "anonymous");
+    const lead = studio.paint(token, { operation: "run" });
+    expect((await lead).headers.get("X-Cache")).toBe("MISS");
+    const joined = await studio.paint(token, { operation: "run" });
+    expect(joined.headers.get("X-Cache")).toBe("JOINED");
+    await expectProblem(await studio.paint(token, { input: { seed: 8 } }), "TOO_MANY_JOBS");
+  });
+
+  it("all see the failure, and nobody pays", async () => {
+    world.submitted = () => ({ status: "FAILED", error: "out of paint" });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const asked = [studio.paint(token), studio.paint(token), studio.paint(token)];
+    await vi.waitFor(() => expect(world.count("/status-sync")).toBe(3));
+    land();
+    const jobs = await Promise.all(asked.map(async (response) => (await response).json<Job>()));
+    expect(jobs.map(({ status, error }) => `${status}: ${error}`)).toEqual(new Array(3).fill("FAILED: out of paint"));
+    expect(await charged("ada")).toEqual({ microUsd: 0, jobs: 3, open: 0 });
+    expect(world.count("POST /run")).toBe(1);
+    expect((await studio.paint(token)).headers.get("X-Cache")).toBe("MISS");
+  });
+
+  it("all hear that the model service refused, and the next one tries anew", async () => {
+    world.refuse = Response.json({ error: "no such size" }, { status: 400 });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    await expectProblem(await studio.paint(token), "UPSTREAM_INVALID");
+    expect(await charged("ada")).toMatchObject({ microUsd: 0, jobs: 0 });
+    world.refuse = undefined;
+    land();
+    expect((await studio.paint(token)).status).toBe(200);
+  });
+
+  it("share no flight with another user", async () => {
+    const studio = new Studio();
+    const [ada, bob] = [await studio.token("ada"), await studio.token("bob")];
+    expect((await studio.paint(ada, { operation: "run" })).headers.get("X-Cache")).toBe("MISS");
+    expect((await studio.paint(bob, { operation: "run" })).headers.get("X-Cache")).toBe("MISS");
+    expect((await studio.paint(ada, { operation: "run" })).headers.get("X-Cache")).toBe("JOINED");
+    expect(world.count("POST /run")).toBe(2);
+  });
+
+  it("do without a flight where GENERATION cannot be reached, and hand out a link that lives", async () => {
+    land();
+    const broken = { getByName: () => ({ board: gone, conclude: gone, find: gone }) };
+    const studio = new Studio({ GENERATION: broken });
+    const response = await studio.paint(await studio.token("ada"));
+    expect(response.headers.get("X-Cache")).toBe("MISS");
+    expect((await response.json<Job>()).output?.image_url).toBe("https://cdn.example.net/a.png");
+  });
+});
+const gone = () => Promise.reject(new Error("gone"));
+
+describe("a cancel", () => {
+  const submit = async (studio: Studio, token: string) =>
+    (await (await studio.paint(token, { operation: "run" })).json<Job>()).id;
+  const cancel = async (studio: Studio, token: string, id: string) =>
+    (await studio.ask(`/v2/${model}/cancel/${id}`, token, "POST")).json<Job>();
+
+  it("lets one go; the last one's is the upstream's", async () => {
+    world.submitted = () => ({ status: "IN_QUEUE" });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const [lead, second, third] = [
+      await submit(studio, token),
+      await submit(studio, token),
+      await submit(new Studio(), token),
+    ];
+    expect(await cancel(studio, token, second)).toEqual({ id: second, status: "CANCELLED" });
+    expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
+    expect(world.count("/cancel")).toBe(0);
+    expect(await cancel(new Studio(), token, third)).toMatchObject({ id: third, status: "CANCELLED" });
+    expect(world.count("/cancel")).toBe(1);
+  });
+
+  it.each([
+    ["a cancel", (id: string) => `cancel/${id}`],
+    ["a purge", () => "purge-queue"],
+  ])("of another user's shared job by %s takes nothing from the others", async (_, path) => {
+    world.submitted = () => ({ status: "IN_QUEUE" });
+    const shared = new Studio({ REUSE_SCOPE: "shared" });
+    const [ada, bob] = [await shared.token("ada"), await shared.token("bob")];
+    const [lead, rider] = [await submit(shared, ada), await submit(shared, bob)];
+    await shared.ask(`/v2/${model}/${path(rider)}`, bob, "POST");
+    expect(world.count("/cancel")).toBe(0);
+    expect(await charged("bob")).toEqual({ microUsd: 0, jobs: 1, open: 0 });
+    await shared.ask(`/v2/${model}/${path(lead)}`, ada, "POST");
+    expect(world.count("/cancel")).toBe(1);
+  });
+
+  it("stays cancelled for who got off, and the others still get their picture", async () => {
+    world.submitted = () => painted("https://cdn.example.net/a.png");
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const [lead, second] = [await submit(studio, token), await submit(studio, token)];
+    await cancel(studio, token, second);
+    const status = async (id: string) => (await new Studio().ask(`/v2/${model}/status/${id}`, token)).json<Job>();
+    expect(await status(second)).toEqual({ id: second, status: "CANCELLED" });
+    expect(await status(lead)).toMatchObject({ status: "COMPLETED", output: { image_url: expect.any(String) } });
+    expect(await charged("ada")).toEqual({ microUsd: 2500, jobs: 2, open: 0 });
+  });
+});
