@@ -19,9 +19,11 @@ export class WorkerdProcess {
   readonly log: string[] = [];
   #process: ChildProcess | undefined;
   #port = 0;
+  readonly #toldOf: "pipe" | "ignore";
 
-  /** In memory, the disk is no part of what is measured. */
+  /** In memory, the disk is no part of what is measured; nor is whoever reads the lines of the exchanges. */
   constructor(inMemory: boolean) {
+    this.#toldOf = inMemory ? "ignore" : "pipe";
     this.folder = mkdtempSync(join(inMemory && existsSync(memoryDisk) ? memoryDisk : tmpdir(), "sluice-"));
     mkdirSync(this.disk);
   }
@@ -54,7 +56,8 @@ export class WorkerdProcess {
   /** On the same disk and, from the second time on, the same port. */
   async restart(): Promise<void> {
     const args = ["serve", "--control-fd=3", "--socket-addr", `http=127.0.0.1:${this.#port}`, this.#config];
-    const child = spawn(join(root, "node_modules/.bin/workerd"), args, { stdio: ["ignore", "pipe", "pipe", "pipe"] });
+    const stdio = ["ignore", this.#toldOf, "pipe", "pipe"] as const;
+    const child = spawn(join(root, "node_modules/.bin/workerd"), args, { stdio: [...stdio] });
     this.#process = child;
     for (const output of [child.stdout, child.stderr]) this.#keepLog(output);
     this.#port = await this.#listening(child);
