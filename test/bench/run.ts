@@ -1,6 +1,9 @@
-// `npm run bench [-- --only rates,growth,payloads,management] [--small] [--json]`: measures the built Worker in real processes.
+// `npm run bench [-- --only relays,rates,…] [--small] [--json]`: measures the built Worker in real processes.
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { probeJitter } from "./gateway/jitter.ts";
+import { measureRelays } from "./gateway/relays.ts";
+import { Stage } from "./gateway/stage.ts";
 import { measureManagement } from "./management.ts";
 import { measurePayloads } from "./payloads.ts";
 import { measureGrowth, measureRates } from "./platform.ts";
@@ -12,6 +15,19 @@ interface Table {
 
 /** Small: that each runs, for machines that measure nothing. */
 const benches: Record<string, (small: boolean) => Promise<Table>> = {
+  jitter: async (small) => ({
+    title: "How late the machine comes to a thread that wants to be called every millisecond",
+    rows: [await probeJitter(small ? 200 : 2000)],
+  }),
+  relays: async (small) => {
+    const stage = await Stage.set(64);
+    try {
+      const effort = small ? { rounds: 1, loadMs: 200, aloneMs: 100 } : { rounds: 9, loadMs: 1000, aloneMs: 400 };
+      return { title: "The gateway beside a bare passthrough, 32 at once", rows: await measureRelays(stage, effort) };
+    } finally {
+      await stage.strike();
+    }
+  },
   rates: async (small) => ({
     title: "One endpoint at the contract's own rates, runs and statuses at once",
     rows: await measureRates(small ? 0.1 : 1),

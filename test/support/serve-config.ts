@@ -10,6 +10,8 @@ interface Served {
   /** Where the Durable Objects lie. */
   readonly disk: string;
   readonly settings: Readonly<Record<string, string>>;
+  /** In place of what wrangler.toml says. */
+  readonly floodLimit: number | undefined;
 }
 
 /** What is read of wrangler.toml, whose type wrangler does not bring along. */
@@ -28,13 +30,15 @@ const moduleKinds: Record<string, string> = { ".js": "esModule", ".wasm": "wasm"
 const text = (value: string) => JSON.stringify(value);
 const stub = (name: string) => text(readFileSync(join(import.meta.dirname, "stubs", `${name}.js`), "utf8"));
 
-export function workerdConfig({ bundle, disk, settings }: Served): string {
+export function workerdConfig({ bundle, disk, settings, floodLimit }: Served): string {
   const config: Config = unstable_readConfig({ config: join(root, "wrangler.toml") }, { hideWarnings: true });
   const stores = [
     ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", stub: "kv" })),
     ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", stub: "r2" })),
   ];
-  const rates = config.ratelimits.map(({ name, simple }) => ({ name, ...simple }));
+  const rates = config.ratelimits.map(({ name, simple: { limit, period } }) => ({
+    ...{ name, limit: floodLimit ?? limit, period },
+  }));
   const objects = config.durable_objects.bindings;
   const vars = { ...stringsOf(config.vars), ...settings };
   const bindings = [

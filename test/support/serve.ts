@@ -1,135 +1,28 @@
-// The built Worker in a real process: `workerd serve` on a free port of this machine, its objects in a folder of its own.
-import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+// The built Worker in a real process of its own, with the tests' settings.
+import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
-import { root } from "../../src/cli/wrangler.ts";
 import { bundle } from "./serve-bundle.ts";
 import { workerdConfig } from "./serve-config.ts";
+import { WorkerdProcess } from "./serve-process.ts";
 import { testSettings } from "./settings.ts";
 
 export interface ServeOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** In memory: the disk is then no part of what is measured. */
   readonly tmpfs?: boolean;
+  /** The flood shield's limit, where a bench asks for more than it lets through. */
+  readonly floodLimit?: number;
 }
 
-const startMs = 20_000;
-const keptLogLines = 200;
-/** As Linux counts CPU for everybody. */
-const clockTickMs = 10;
-const memoryDisk = "/dev/shm";
-
-export class Server {
-  readonly folder: string;
-  /** What the process said last, for whoever must understand a failure. */
-  readonly log: string[] = [];
-  #process: ChildProcess | undefined;
-  #port = 0;
-
-  private constructor(folder: string) {
-    this.folder = folder;
-  }
-
-  static async start({ settings = {}, tmpfs = false }: ServeOptions = {}): Promise<Server> {
+export class Server extends WorkerdProcess {
+  static async start({ settings = {}, tmpfs = false, floodLimit }: ServeOptions = {}): Promise<Server> {
     const built = await bundle();
-    const folder = mkdtempSync(join(tmpfs && existsSync(memoryDisk) ? memoryDisk : tmpdir(), "sluice-"));
-    const server = new Server(folder);
-    mkdirSync(server.disk);
-    cpSync(built, join(folder, "bundle"), { recursive: true });
-    const config = workerdConfig({ bundle: built, disk: server.disk, settings: { ...testSettings, ...settings } });
-    writeFileSync(server.#config, config);
+    const server = new Server(tmpfs);
+    cpSync(built, join(server.folder, "bundle"), { recursive: true });
+    const allSettings = { ...testSettings, ...settings };
+    server.configure(workerdConfig({ bundle: built, disk: server.disk, settings: allSettings, floodLimit }));
     await server.restart();
     return server;
-  }
-
-  get disk(): string {
-    return join(this.folder, "disk");
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  get pid(): number {
-    if (this.#process?.pid === undefined) throw new Error("the server is not running");
-    return this.#process.pid;
-  }
-
-  get #config(): string {
-    return join(this.folder, "workerd.capnp");
-  }
-
-  /** On the same disk and, from the second time on, the same port. */
-  async restart(): Promise<void> {
-    const args = ["serve", "--control-fd=3", "--socket-addr", `http=127.0.0.1:${this.#port}`, this.#config];
-    const child = spawn(join(root, "node_modules/.bin/workerd"), args, { stdio: ["ignore", "pipe", "pipe", "pipe"] });
-    this.#process = child;
-    for (const output of [child.stdout, child.stderr]) this.#keepLog(output);
-    this.#port = await this.#listening(child);
-  }
-
-  #keepLog(output: Readable | null): void {
-    if (!output) return;
-    createInterface({ input: output }).on("line", (line) => {
-      this.log.push(line);
-      if (this.log.length > keptLogLines) this.log.shift();
-    });
-  }
-
-  #listening(child: ChildProcess): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const fail = (why: string) => reject(new Error(`workerd ${why}:\n${this.log.join("\n")}`));
-      const timer = setTimeout(() => fail("did not listen in time"), startMs);
-      child.once("exit", (code) => fail(`ended with ${code}`));
-      createInterface({ input: child.stdio[3] as Readable }).on("line", (line) => {
-        const { event, port } = JSON.parse(line) as { event: string; port?: number };
-        if (event !== "listen" || port === undefined) return;
-        clearTimeout(timer);
-        resolve(port);
-      });
-    });
-  }
-
-  /** In the middle of whatever it does. */
-  kill9(): Promise<void> {
-    return this.#end("SIGKILL");
-  }
-
-  /** Ends the process and removes what it stored. */
-  async stop(): Promise<void> {
-    await this.#end("SIGKILL");
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  async #end(signal: "SIGKILL"): Promise<void> {
-    const child = this.#process;
-    this.#process = undefined;
-    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once("exit", resolve));
-    child.kill(signal);
-    await ended;
-  }
-
-  /** Peak and present memory of the process, in bytes. */
-  memory(): { peak: number; now: number } {
-    const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
-    const kilobytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) * 1024;
-    return { peak: kilobytes("VmHWM"), now: kilobytes("VmRSS") };
-  }
-
-  /** CPU that the process has used. */
-  cpuMs(): number {
-    const fields = readFileSync(`/proc/${this.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    const [user, system] = [Number(fields[11]), Number(fields[12])];
-    return (user + system) * clockTickMs;
-  }
-
-  /** Lets the peak be counted anew. */
-  forgetPeak(): void {
-    writeFileSync(`/proc/${this.pid}/clear_refs`, "5");
   }
 
   /** A call of the platform, with its key. */

@@ -46,6 +46,8 @@ export class MeteredJobs {
   /** account → model. */
   readonly #open = new Map<string, Map<string, { kind: Kind | ""; count: number }>>();
   readonly #ended = { known: 0, assumed: 0 };
+  /** No open job is due before; undefined where only SQL knows. */
+  #notBefore: number | undefined;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -73,6 +75,7 @@ export class MeteredJobs {
       ...[job.ttlMs, job.retentionMs, expires, expires, job.webhook, job.idempotencyKey],
     );
     this.#countOpen(job, 1);
+    this.#mayBeDue(expires);
   }
 
   find(admission: string): JobRow | undefined {
@@ -93,16 +96,19 @@ export class MeteredJobs {
 
   bind(job: JobRow, ref: string, now: number): void {
     const bound = { ...job, ref };
+    const due = dueAt(bound, now);
     this.#sql.exec(
       "UPDATE jobs SET ref = ?, expiresAt = ?, dueAt = ? WHERE admission = ?",
-      ...[ref, expiresAt(bound), dueAt(bound, now), job.admission],
+      ...[ref, expiresAt(bound), due, job.admission],
     );
+    this.#mayBeDue(due);
   }
 
   /** Asked about: the next question comes in its time, whatever the answer. */
   postpone(job: JobRow, now: number): void {
     const next = Math.max(now + 1, dueAt(job, now));
     this.#sql.exec("UPDATE jobs SET dueAt = ? WHERE admission = ?", next, job.admission);
+    this.#mayBeDue(next);
   }
 
   see(job: JobRow, status: JobState): void {
@@ -138,13 +144,21 @@ export class MeteredJobs {
   }
 
   due(now: number, count: number): JobRow[] {
+    if (now < (this.nextDue() ?? Number.POSITIVE_INFINITY)) return [];
+    this.#notBefore = undefined;
     const query = "SELECT * FROM jobs WHERE endedAt IS NULL AND dueAt <= ? ORDER BY dueAt LIMIT ?";
     return this.#sql.exec<JobRow>(query, now, count).toArray();
   }
 
+  /** Or earlier: an alarm that rings for a job that has ended meanwhile asks SQL. */
   nextDue(): number | undefined {
     const query = "SELECT MIN(dueAt) AS at FROM jobs WHERE endedAt IS NULL";
-    return this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
+    this.#notBefore ??= this.#sql.exec<{ at: number | null }>(query).one().at ?? Number.POSITIVE_INFINITY;
+    return Number.isFinite(this.#notBefore) ? this.#notBefore : undefined;
+  }
+
+  #mayBeDue(at: number): void {
+    if (this.#notBefore !== undefined) this.#notBefore = Math.min(this.#notBefore, at);
   }
 
   /** Oldest first. */

@@ -15,6 +15,8 @@ const encoder = new TextEncoder();
 
 export class Outbox {
   readonly #sql: SqlStorage;
+  /** Nothing is due before; undefined where only SQL knows. */
+  #notBefore: number | undefined;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -22,6 +24,7 @@ export class Outbox {
 
   add(admission: string, url: string, body: string, now: number): void {
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
+    this.#mayBeDue(now);
     const bytes = encoder.encode(body);
     for (let part = 0; part * partBytes < bytes.byteLength; part++) {
       const piece = bytes.slice(part * partBytes, (part + 1) * partBytes);
@@ -39,6 +42,8 @@ export class Outbox {
 
   /** Takes what is due. A try counts before it is made: a crash in the middle costs a try, never a second storm. */
   claim(now: number, count: number): Notice[] {
+    if (now < (this.nextDue() ?? Number.POSITIVE_INFINITY)) return [];
+    this.#notBefore = undefined;
     const due = this.#sql.exec<Notice>("SELECT * FROM outbox WHERE dueAt <= ? ORDER BY dueAt LIMIT ?", now, count);
     return due.toArray().flatMap((notice) => {
       if (notice.tries >= maxTries) this.#remove(notice.admission);
@@ -53,6 +58,7 @@ export class Outbox {
   settle({ admission, tries }: Notice, received: boolean, now: number): void {
     if (!received && tries < maxTries) {
       this.#sql.exec("UPDATE outbox SET dueAt = ? WHERE admission = ?", now + delayMs, admission);
+      this.#mayBeDue(now + delayMs);
       return;
     }
     this.#remove(admission);
@@ -63,7 +69,14 @@ export class Outbox {
     this.#sql.exec("DELETE FROM outbox_bodies WHERE admission = ?", admission);
   }
 
+  /** Or earlier, where what was due is gone. */
   nextDue(): number | undefined {
-    return this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM outbox").one().at ?? undefined;
+    const query = "SELECT MIN(dueAt) AS at FROM outbox";
+    this.#notBefore ??= this.#sql.exec<{ at: number | null }>(query).one().at ?? Number.POSITIVE_INFINITY;
+    return Number.isFinite(this.#notBefore) ? this.#notBefore : undefined;
+  }
+
+  #mayBeDue(at: number): void {
+    if (this.#notBefore !== undefined) this.#notBefore = Math.min(this.#notBefore, at);
   }
 }

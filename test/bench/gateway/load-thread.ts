@@ -1,0 +1,57 @@
+// The load, in a thread of its own: requests written as they are, answers read as far as their ends must be found.
+import { connect, type Socket } from "node:net";
+import { parentPort, workerData } from "node:worker_threads";
+import type { Load } from "./load.ts";
+
+const { port, requests, connections, durationMs } = workerData as Load;
+const texts = requests.map((request) => Buffer.from(request));
+const times: number[] = [];
+const faults = new Map<string, number>();
+const startedAt = performance.now();
+const endsAt = startedAt + durationMs;
+let next = 0;
+
+await Promise.all(Array.from({ length: connections }, drive));
+const seconds = (performance.now() - startedAt) / 1000;
+parentPort?.postMessage({ times: Float64Array.from(times), seconds, faults: [...faults] });
+
+function drive(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    let sentAt = 0;
+    let answer = "";
+    const send = () => {
+      if (performance.now() >= endsAt) {
+        socket.destroy();
+        return resolve();
+      }
+      sentAt = performance.now();
+      write(socket);
+    };
+    socket.on("connect", send);
+    socket.on("error", reject);
+    socket.on("end", () => reject(new Error(`the server hung up after ${times.length} answers, saying "${answer}"`)));
+    socket.on("data", (piece) => {
+      answer += piece.toString("latin1");
+      if (!isWhole(answer)) return;
+      times.push(performance.now() - sentAt);
+      const status = answer.slice("HTTP/1.1 ".length, answer.indexOf("\r\n"));
+      if (!status.startsWith("200 ")) faults.set(answer, (faults.get(answer) ?? 0) + 1);
+      answer = "";
+      send();
+    });
+  });
+}
+
+function write(socket: Socket): void {
+  const text = texts[next % texts.length];
+  next += 1;
+  if (text) socket.write(text);
+}
+
+function isWhole(answer: string): boolean {
+  const head = answer.indexOf("\r\n\r\n");
+  if (head < 0) return false;
+  const length = /\r\ncontent-length: *(\d+)/i.exec(answer.slice(0, head))?.[1];
+  return length === undefined ? answer.endsWith("\r\n0\r\n\r\n") : answer.length >= head + 4 + Number(length);
+}
