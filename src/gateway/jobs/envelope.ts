@@ -4,10 +4,11 @@ import { type JobRequest, jobRequestSchema } from "../../contract/job-request.ts
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import type { ModelInput } from "../../models/model.ts";
+import { bodyProblem } from "../../wire/body-problem.ts";
 import type { Kind } from "../../wire/json-listener.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
-import { bodyProblem, type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
+import { type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
 import type { Target } from "./target.ts";
 
 /** What must be known before the meter is asked. */
