@@ -166,6 +166,13 @@ describe("the circuit breaker", () => {
   });
 });
 
+it("never follows a redirect, and goes nowhere but to its base", async () => {
+  const upstream = upstreamOf(async () => ok());
+  await callUpstream(upstream, { ...poll, query: "wait=1000" });
+  const [request] = upstream.send.mock.calls[0] ?? [];
+  expect(request).toMatchObject({ redirect: "manual", url: "https://up.example.com/v2/m/status/a?wait=1000" });
+});
+
 it("leaves with its caller", async () => {
   const caller = new AbortController();
   const call = callUpstream(upstreamOf(stalls), { ...poll, signal: caller.signal });

@@ -93,6 +93,13 @@ describe("a large body", () => {
     expect(await upstream.jobs()).toEqual([]);
   });
 
+  it("is refused for the length that it states, before it is read", async () => {
+    const upstream = new FakeUpstream(ok);
+    const unread = new ReadableStream({ type: "bytes", pull: () => Promise.reject(new Error("was read")) });
+    const stated = { "Content-Length": String(10 * 1024 * 1024 + 1) };
+    await expectProblem(await upstream.submit("run", unread, stated), "PAYLOAD_TOO_LARGE");
+  });
+
   it("that the upstream refuses owes nothing either", async () => {
     const upstream = new FakeUpstream(() => json({ error: "no" }, 400));
     await expectProblem(await upstream.submit("run", `{${input()}}`), "UPSTREAM_INVALID");
