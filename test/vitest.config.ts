@@ -28,6 +28,8 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: onNode,
           restoreMocks: true,
+          // The app is imported once a worker, not once a file: that was half of the time.
+          isolate: false,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },

@@ -5,6 +5,7 @@ import type { Config } from "../config.ts";
 import type { Operation } from "../contract/operation.ts";
 import { type ErrorCode, Problem } from "../errors.ts";
 import { readWhole, statedLength } from "../wire/body.ts";
+import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
 import type { GatewayEnv } from "./env.ts";
 import { operatorOnly } from "./guards.ts";
@@ -47,9 +48,7 @@ export function managementRelay(callPlatform: CallPlatform) {
 async function bodyOf({ body, headers }: Request): Promise<Uint8Array> {
   const read = await readWhole(body, bodyBytes, statedLength(headers));
   if ("bytes" in read) return read.bytes;
-  throw read.fault === "too-large"
-    ? new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${bodyBytes} bytes.`)
-    : new Problem("INVALID_JSON", "The body broke off.");
+  throw bodyProblem(read.fault, bodyBytes);
 }
 
 type Target = { readonly kind: "remote" | "embedded"; readonly url: string; readonly key: string };

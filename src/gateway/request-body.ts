@@ -1,7 +1,6 @@
 // A request's body at the gateway's door: held where it is small, handed over where it is not, refused where it is too large.
-import { Problem } from "../errors.ts";
-import { type BodyFault, type ByteSource, parseJson, readHead, readWhole, statedLength } from "../wire/body.ts";
-import type { JsonFault } from "../wire/json-scanner.ts";
+import { type ByteSource, parseJson, readHead, readWhole, statedLength } from "../wire/body.ts";
+import { bodyProblem } from "../wire/body-problem.ts";
 
 /** What is read whole, parsed, and may be reused or joined; a larger body streams. */
 export const wholeBytes = 256 * 1024;
@@ -16,7 +15,7 @@ export interface LargeBody {
 
 export async function openBody(request: Request, limitBytes: number): Promise<OpenedBody> {
   const length = statedLength(request.headers);
-  if (length !== undefined && length > limitBytes) throw tooLarge(limitBytes);
+  if (length !== undefined && length > limitBytes) throw bodyProblem("too-large", limitBytes);
   const head = await readHead(request.body, wholeBytes, length);
   if ("fault" in head) throw bodyProblem(head.fault, limitBytes);
   return head.ended ? { whole: head.bytes } : { large: { source: head, length, limitBytes } };
@@ -32,14 +31,4 @@ export function parseBody(bytes: Uint8Array): unknown {
   const parsed = parseJson(bytes);
   if ("fault" in parsed) throw bodyProblem(parsed.fault, bytes.byteLength);
   return parsed.value;
-}
-
-export function bodyProblem(fault: BodyFault | JsonFault, limitBytes: number): Problem {
-  if (fault === "too-large") return tooLarge(limitBytes);
-  if (fault === "source-gone") return new Problem("INVALID_REQUEST", "body: ended before it was whole");
-  return new Problem("INVALID_JSON", fault === "not-json" ? "body: is not valid JSON" : `body: is ${fault}`);
-}
-
-function tooLarge(limitBytes: number): Problem {
-  return new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${limitBytes} bytes.`);
 }

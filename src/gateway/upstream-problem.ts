@@ -10,6 +10,7 @@ const usualRetrySeconds = 1;
 
 const meanings = {
   UPSTREAM_REDIRECT: "The model service answered with a redirect.",
+  UPSTREAM_BAD_ANSWER: "The model service's answer is none.",
   UPSTREAM_BAD_TYPE: "The model service's answer is not JSON.",
   UPSTREAM_FAILED: "The model service failed.",
   UPSTREAM_BUSY: "The model service is busy.",
@@ -21,6 +22,7 @@ type Meaning = keyof typeof meanings;
 
 export async function problemOf(response: Response, from: From): Promise<Problem> {
   const { status } = response;
+  if (status < 200) return dropped(response, "UPSTREAM_BAD_ANSWER");
   if (status < 400) return dropped(response, "UPSTREAM_REDIRECT");
   if (status === 401 || status === 403) return refused(response);
   const code = codeOf(status);

@@ -121,6 +121,7 @@ async function attempt({ base, key, send, breaker, times }: Upstream, call: Call
   call.sent?.then(sent, () => {});
   const leave = () => abort.abort();
   call.signal?.addEventListener("abort", leave);
+  if (call.signal?.aborted) leave();
   try {
     const response = await send(requestOf(base, key, call, abort.signal));
     if (isDown(response.status)) breaker.failed(Date.now());

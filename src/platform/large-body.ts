@@ -1,6 +1,7 @@
 // A body at the platform's door: a small one is read whole, a larger one goes on into the queue's storage as it flows.
 import { Problem } from "../errors.ts";
 import { type BodyFault, type ByteSource, parseJson, readHead, readWhole, statedLength } from "../wire/body.ts";
+import { bodyProblem } from "../wire/body-problem.ts";
 import type { JsonFault } from "../wire/json-scanner.ts";
 import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "../wire/member-scan.ts";
 import type { Remote } from "../wire/remote.ts";
@@ -130,17 +131,11 @@ function refusalOf(refusal: Refusal): Problem | undefined {
 
 function faulty(fault: BodyFault | JsonFault | MemberFault, limitBytes: number): Problem {
   switch (fault) {
-    case "too-large":
-      return new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${limitBytes} bytes.`);
-    case "not-json":
-      return new Problem("INVALID_JSON", "body: is not valid JSON");
-    case "too-deep":
-      return new Problem("INVALID_JSON", "body: is nested too deep");
-    case "source-gone":
-      return new Problem("INVALID_REQUEST", "body: broke off");
     case "member-too-large":
       return new Problem("INVALID_REQUEST", "body: a member beside the payload is too large");
     case "sink-gone":
       return new Problem("UNAVAILABLE", "the queue cannot be reached", { "Retry-After": "1" });
+    default:
+      return bodyProblem(fault, limitBytes);
   }
 }

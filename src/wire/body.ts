@@ -32,7 +32,7 @@ export async function readHead(
 ): Promise<Head> {
   if (body === null) return { ended: true, bytes: new Uint8Array(0) };
   const reader = body.getReader({ mode: "byob" });
-  giveUp?.addEventListener("abort", () => reader.cancel("given up").catch(() => {}), { once: true });
+  giveUp?.addEventListener("abort", () => void reader.cancel("given up").catch(() => {}), { once: true });
   let buffer = new Uint8Array(Math.min(length ?? FIRST_BYTES, wholeBytes) + 1);
   let filled = 0;
   try {

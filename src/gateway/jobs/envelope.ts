@@ -4,10 +4,11 @@ import { type JobRequest, jobRequestSchema } from "../../contract/job-request.ts
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import type { ModelInput } from "../../models/model.ts";
+import { bodyProblem } from "../../wire/body-problem.ts";
 import type { Kind } from "../../wire/json-listener.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
-import { bodyProblem, type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
+import { type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
 import type { Target } from "./target.ts";
 
 /** What must be known before the meter is asked. */
@@ -18,8 +19,9 @@ export interface Envelope {
   readonly webhook: string | undefined;
   readonly ttlMs: number;
   readonly hasS3Config: boolean;
-  /** What an idempotency key stands for. */
+  /** What an idempotency key stands for: all of a small body, the beginning and the length of a large one. */
   readonly bytes: Uint8Array;
+  readonly length: number | undefined;
   /** What goes upstream, with the gateway's webhook in place of the client's. */
   readonly relayed: (webhook: string | undefined, accept: Accept) => Relayed;
 }
@@ -49,6 +51,7 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
     ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
     hasS3Config: request.s3Config !== undefined,
     bytes,
+    length: bytes.byteLength,
     relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),
   };
 }
@@ -62,6 +65,7 @@ export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
     ttlMs: limits.ttlMs.max,
     hasS3Config: false,
     bytes: body.source.head.subarray(0, wholeBytes),
+    length: body.length,
     relayed: (own, accept) => relayLarge(body, rules, own, accept),
   };
 }

@@ -2,7 +2,9 @@
 import { costOf } from "./settling.ts";
 import type { Target } from "./target.ts";
 
-const readBytes = 64 * 1024;
+const bufferBytes = 64 * 1024;
+/** Larger reads cost less; what a cut leaves of one half filled is not counted. */
+const readBytes = 2 * 1024;
 /** An event longer than this is no chunk of text: its middle is not looked at. */
 const maxEventLength = 256 * 1024;
 const bytesPerToken = 4;
@@ -20,9 +22,9 @@ export class SeenStream {
   /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
   async read(stream: ReadableStream<Uint8Array>, leaving: AbortSignal): Promise<this> {
     const reader = stream.getReader({ mode: "byob" });
-    leaving.addEventListener("abort", () => reader.cancel("nobody listens").catch(() => {}), { once: true });
+    leaving.addEventListener("abort", () => void reader.cancel("nobody listens").catch(() => {}), { once: true });
     const decoder = new TextDecoder();
-    let buffer: ArrayBufferLike = new ArrayBuffer(readBytes);
+    let buffer: ArrayBufferLike = new ArrayBuffer(bufferBytes);
     try {
       for (;;) {
         const { value, done }: { value?: Uint8Array | undefined; done: boolean } = await reader.readAtLeast(

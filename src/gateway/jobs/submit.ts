@@ -64,7 +64,7 @@ export async function admitRequest(
     ...{ admission, operation, reserveMicroUsd: envelope.reserveMicroUsd, ttlMs: envelope.ttlMs },
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
-    idempotency: key === undefined ? undefined : { key, fingerprint: await fingerprint(c, operation, envelope.bytes) },
+    idempotency: key === undefined ? undefined : { key, fingerprint: await fingerprint(c, operation, envelope) },
   };
 }
 
@@ -85,8 +85,8 @@ export function payerTerms(c: Context<JobEnv>) {
   };
 }
 
-async function fingerprint(c: Context<JobEnv>, operation: string, bytes: Uint8Array): Promise<string> {
-  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n`);
+async function fingerprint(c: Context<JobEnv>, operation: string, { bytes, length }: Envelope): Promise<string> {
+  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n${length ?? ""}\n`);
   const whole = new Uint8Array(head.byteLength + bytes.byteLength);
   whole.set(head);
   whole.set(bytes, head.byteLength);
@@ -117,8 +117,9 @@ function meterAway(): Problem {
 
 export function setQuota(headers: Headers, answer: AdmitAnswer): void {
   if (!("quota" in answer) || !answer.quota) return;
-  headers.set("RateLimit-Policy", answer.quota.policy);
-  headers.set("RateLimit", answer.quota.limit);
+  const { policy, limit } = answer.quota;
+  if (policy !== "") headers.set("RateLimit-Policy", policy);
+  if (limit !== "") headers.set("RateLimit", limit);
 }
 
 /** It said so itself, or was never asked: nothing is owed. After anything else it may have taken the job. */

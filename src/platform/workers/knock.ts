@@ -1,17 +1,19 @@
 // Whether a worker is still there after a long poll. One that left shows it only when something is sent.
 
-/** The first write is answered by a reset, the next one is refused, and then the runtime knows. A busy machine needs one more. */
-const knocks = 3;
-const knockMs = 10;
+/**
+ * The first write is answered by a reset, the next one is refused, and then the runtime knows. A busy machine needs one
+ * more, and longer to hear of it.
+ */
+const pausesMs = [10, 15, 25];
 /** JSON may begin with it. */
 const blank = new TextEncoder().encode(" ");
 
 /** Throws where nobody is there any more. */
 export async function knock(door: WritableStream, signal: AbortSignal): Promise<void> {
   const writer = door.getWriter();
-  for (let times = 0; times < knocks; times++) {
+  for (const pauseMs of pausesMs) {
     await writer.write(blank);
-    await scheduler.wait(knockMs);
+    await scheduler.wait(pauseMs);
     signal.throwIfAborted();
   }
   writer.releaseLock();

@@ -41,6 +41,13 @@ export function logged(): string {
   return said.join("\n");
 }
 
+interface UsedJob {
+  readonly model: string;
+  readonly status: string;
+  readonly reservedUsd: number;
+  readonly costUsd: number | null;
+}
+
 interface Init {
   readonly key?: string;
   readonly headers?: Record<string, string>;
@@ -81,7 +88,7 @@ export class FakeUpstream {
     const { key = await this.token(), headers = {}, body: sent, signal } = init;
     const request = new Request(`https://gateway.example.com${path}`, {
       method,
-      headers: { ...headers, Authorization: `Bearer ${key}` },
+      headers: { Authorization: `Bearer ${key}`, ...headers },
       ...(sent !== undefined && { body: isBody(sent) ? sent : JSON.stringify(sent) }),
       ...(signal && { signal }),
     });
@@ -109,8 +116,14 @@ export class FakeUpstream {
     return String(id);
   }
 
+  /** A user's jobs as the meter has them, newest first. */
+  async jobs(user?: string): Promise<UsedJob[]> {
+    const response = await this.call("GET", "/usage", user === undefined ? {} : { key: await this.token(user) });
+    return (await response.json<{ jobs: UsedJob[] }>()).jobs;
+  }
+
   async token(user = `user-${this.origin}`): Promise<string> {
-    const known = this.#tokens.get(user) ?? (await mintToken(this.env, { user }));
+    const known = this.#tokens.get(user) ?? (await mintToken(this.env, { user, plan: "unlimited" }));
     this.#tokens.set(user, known);
     return known;
   }

@@ -1,0 +1,121 @@
+// The upstream's notice of an end, and the client's own: once, in any order, believed for one job, signed on the way out.
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { signingKeysOf } from "../../../src/gateway/signing.ts";
+import { configOf } from "../../support/callers.ts";
+import { expectProblem } from "../../support/problems.ts";
+import { FakeUpstream, json, model, type Seen, watchCanary } from "./fake-upstream.ts";
+
+watchCanary();
+
+const target = "https://hooks.example.org/done";
+const filler = "x".repeat(300 * 1024);
+const ended = (id: string) => ({ id, status: "COMPLETED", output: { cost: 0.002, note: "made" }, executionTime: 5 });
+
+/** A job was submitted; what it was given as its webhook is where the upstream tells of its end. */
+async function submitted(body: object, ref = "job-1") {
+  const upstream = new FakeUpstream(({ url }) =>
+    url.startsWith(target) ? new Response(null, { status: 204 }) : json({ id: ref, status: "IN_QUEUE" }),
+  );
+  const { id } = await (await upstream.submit("run", body)).json<{ id: string }>();
+  const { webhook } = JSON.parse(upstream.seen[0]?.body ?? "{}") as { webhook: string };
+  const hook = new URL(webhook).pathname;
+  const tell = (notice: unknown, path = hook) => upstream.call("POST", path, { body: notice });
+  const meter = env.USER_METER.get(env.USER_METER.idFromString(hook.split("/")[2]?.split(".")[0] ?? ""));
+  return { upstream, id, hook, tell, meter };
+}
+
+describe("a client's webhook", () => {
+  it.each([
+    ["a small body", { input: { prompt: "x" }, webhook: target }],
+    ["a large body", { input: { prompt: "x", image: filler }, webhook: target }],
+  ])("of %s is delivered once, signed, with the handle and without our URL", async (_name, body) => {
+    const { upstream, id, tell, meter } = await submitted(body);
+    expect((await tell({ ...ended("job-1"), input: {}, webhook: "ours" })).status).toBe(200);
+    expect((await tell(ended("job-1"))).status).toBe(200);
+    const delivered = await deliveredBy(upstream, meter);
+    expect(delivered).toHaveLength(1);
+    const { headers, body: text = "" } = delivered[0] ?? {};
+    expect(JSON.parse(text)).toEqual({ ...ended("job-1"), id });
+    expect(await isSigned(headers ?? new Headers(), text)).toBe(true);
+    expect(await isSigned(headers ?? new Headers(), `${text} `)).toBe(false);
+    expect(headers?.has("authorization")).toBe(false);
+  });
+
+  it("is delivered for an end that a poll saw first", async () => {
+    const { upstream, id, meter } = await submitted({ input: { prompt: "x" }, webhook: target });
+    const { answer } = upstream;
+    upstream.answer = (seen, request) =>
+      seen.path.includes("/status/") ? json(ended("job-1")) : answer(seen, request);
+    await upstream.call("GET", `/v2/${model}/status/${id}`);
+    const delivered = await deliveredBy(upstream, meter);
+    expect(delivered.map(({ body }) => JSON.parse(body))).toEqual([{ ...ended("job-1"), id }]);
+  });
+});
+
+/** The alarm rings by itself too: whichever is first. */
+async function deliveredBy(upstream: FakeUpstream, meter: DurableObjectStub): Promise<Seen[]> {
+  const delivered = () => upstream.seen.filter(({ url }) => url === target);
+  await runDurableObjectAlarm(meter);
+  await vi.waitFor(() => expect(delivered()).not.toEqual([]), { timeout: 5_000 });
+  return delivered();
+}
+
+/** As an app's backend does it: standardwebhooks.com over what `/tokens/webhook-secret` says. */
+async function isSigned(headers: Headers, body: string): Promise<boolean> {
+  const [secret = ""] = await signingKeysOf(configOf()).webhookSecrets();
+  const raw = Uint8Array.from(atob(secret.replace("whsec_", "")), (character) => character.charCodeAt(0));
+  const key = await crypto.subtle.importKey("raw", raw, { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+  const [, mac = ""] = (headers.get("webhook-signature") ?? "").split(" ")[0]?.split(",") ?? [];
+  const said = `${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${body}`;
+  const bytes = Uint8Array.from(atob(mac), (character) => character.charCodeAt(0));
+  return crypto.subtle.verify("HMAC", key, bytes, new TextEncoder().encode(said));
+}
+
+describe("the upstream's notice", () => {
+  const body = { input: { prompt: "x" } };
+
+  it("settles its job once", async () => {
+    const { upstream, tell } = await submitted(body);
+    await tell(ended("job-1"));
+    await tell({ ...ended("job-1"), output: { cost: 0.9 } });
+    expect(await upstream.jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.002 }]);
+  });
+
+  it("that says nothing final settles nothing, and one that comes late changes nothing", async () => {
+    const { upstream, tell } = await submitted(body);
+    await tell({ id: "job-1", status: "IN_PROGRESS" });
+    expect(await upstream.jobs()).toMatchObject([{ costUsd: null }]);
+    await tell({ id: "job-1", status: "FAILED" });
+    await tell({ id: "job-1", status: "IN_PROGRESS" });
+    expect(await upstream.jobs()).toMatchObject([{ status: "FAILED", costUsd: 0 }]);
+  });
+
+  it.each([
+    ["another job's id", { ...ended("job-2") }, "JOB_NOT_FOUND"],
+    ["no id", { status: "COMPLETED" }, "INVALID_REQUEST"],
+    ["no JSON", "{", "INVALID_JSON"],
+    ["a list", [], "INVALID_REQUEST"],
+  ] as const)("with %s is refused", async (_name, notice, code) => {
+    const { upstream, tell } = await submitted(body);
+    await expectProblem(await tell(notice), code);
+    expect(await upstream.jobs()).toMatchObject([{ costUsd: null }]);
+  });
+
+  it("on a path that is not its own is refused", async () => {
+    const { hook, tell } = await submitted(body);
+    const other = await submitted(body, "job-1");
+    const [meter = "", admission = "", mac = ""] = hook.replace("/hooks/", "").split(".");
+    const [, , otherMac = ""] = other.hook.split(".");
+    for (const path of [
+      `${meter}.${admission}.${otherMac}`,
+      `${meter}.${admission}.${mac.slice(1)}0`,
+      `${"0".repeat(64)}.${admission}.${mac}`,
+      `${meter}.${admission}`,
+      "nonsense",
+    ]) {
+      await expectProblem(await tell(ended("job-1"), `/hooks/${path}`), "NOT_FOUND");
+    }
+  });
+});
