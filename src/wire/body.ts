@@ -37,13 +37,16 @@ export async function readHead(
   let filled = 0;
   try {
     for (;;) {
-      const { value, done } = await reader.readAtLeast(buffer.length - filled, buffer.subarray(filled));
+      const asked = buffer.length - filled;
+      const { value, done } = await reader.readAtLeast(asked, buffer.subarray(filled));
       if (value !== undefined) {
         filled += value.byteLength;
         buffer = new Uint8Array(value.buffer);
       }
       if (giveUp?.aborted) return { fault: "source-gone" };
-      if (done || value === undefined) return { ended: true, bytes: buffer.subarray(0, filled) };
+      // Less than was asked for is all that was left.
+      if (done || value === undefined || value.byteLength < asked)
+        return { ended: true, bytes: buffer.subarray(0, filled) };
       if (filled > wholeBytes) return { ended: false, head: buffer.subarray(0, filled), reader };
       if (filled === buffer.length) {
         const larger = new Uint8Array(Math.min(buffer.length * 2, wholeBytes + 1));
