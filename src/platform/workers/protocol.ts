@@ -87,7 +87,9 @@ async function take(c: Context<EndpointEnv>, worker: string, count: number): Pro
   const held = heldBy(c, limits.takeHoldMs);
   const jobs = accepted(await hold(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
   if (!c.req.raw.signal.aborted) return { jobs, waited: Date.now() - askedAt >= waitedMs };
-  await giveBack(c, worker, jobs);
+  const returned = giveBack(c, worker, jobs);
+  c.executionCtx.waitUntil(returned);
+  await returned;
   return { jobs: [], waited: true };
 }
 
