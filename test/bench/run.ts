@@ -4,6 +4,8 @@ import { parseArgs } from "node:util";
 import { probeJitter } from "./gateway/jitter.ts";
 import { measureRelays } from "./gateway/relays.ts";
 import { Stage } from "./gateway/stage.ts";
+import { measureStart } from "./gateway/start.ts";
+import { measureTransfers } from "./gateway/transfers.ts";
 import { measureManagement } from "./management.ts";
 import { measurePayloads } from "./payloads.ts";
 import { measureGrowth, measureRates } from "./platform.ts";
@@ -20,14 +22,18 @@ const benches: Record<string, (small: boolean) => Promise<Table>> = {
     rows: [await probeJitter(small ? 200 : 2000)],
   }),
   relays: async (small) => {
-    const stage = await Stage.set(64);
-    try {
-      const effort = small ? { rounds: 1, loadMs: 200, aloneMs: 100 } : { rounds: 9, loadMs: 1000, aloneMs: 400 };
-      return { title: "The gateway beside a bare passthrough, 32 at once", rows: await measureRelays(stage, effort) };
-    } finally {
-      await stage.strike();
-    }
+    const effort = small ? { rounds: 1, loadMs: 200, aloneMs: 100 } : { rounds: 9, loadMs: 1000, aloneMs: 400 };
+    const rows = await onStage(64, (stage) => measureRelays(stage, effort));
+    return { title: "The gateway beside a bare passthrough, 32 at once", rows };
   },
+  transfers: async (small) => ({
+    title: "Large bodies, beside a bare passthrough",
+    rows: await onStage(1, (stage) => measureTransfers(stage, small ? 1 : 7)),
+  }),
+  start: async (small) => ({
+    title: "What a start costs, and how large the bundle is",
+    rows: [await onStage(1, (stage) => measureStart(stage, small ? 1 : 9))],
+  }),
   rates: async (small) => ({
     title: "One endpoint at the contract's own rates, runs and statuses at once",
     rows: await measureRates(small ? 0.1 : 1),
@@ -49,6 +55,15 @@ const benches: Record<string, (small: boolean) => Promise<Table>> = {
     return { title, rows: await measureManagement(sizes, small ? 1 : 9, small ? 5 : 100) };
   },
 };
+
+async function onStage<T>(payers: number, act: (stage: Stage) => Promise<T>): Promise<T> {
+  const stage = await Stage.set(payers);
+  try {
+    return await act(stage);
+  } finally {
+    await stage.strike();
+  }
+}
 
 const { values } = parseArgs({
   options: {

@@ -36,6 +36,7 @@ export function workerdConfig({ bundle, disk, settings, floodLimit }: Served): s
     ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", stub: "kv" })),
     ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", stub: "r2" })),
   ];
+  const services = [...stores, { binding: "cache", stub: "cache" }];
   const rates = config.ratelimits.map(({ name, simple: { limit, period } }) => ({
     ...{ name, limit: floodLimit ?? limit, period },
   }));
@@ -62,11 +63,12 @@ const config :Workerd.Config = (
       bindings = [${bindings.join(",\n        ")}],
       durableObjectNamespaces = [${namespaces.join(", ")}],
       durableObjectStorage = (localDisk = "disk"),
+      cacheApiOutbound = "store-cache",
     )),
     (name = "disk", disk = (path = ${text(disk)}, writable = true)),
     # Nothing that is served here may leave the machine.
     (name = "internet", network = (allow = ["local"])),
-    ${stores.map(({ binding, stub: name }) => storeService(binding, name, compatibility)).join("\n    ")}
+    ${services.map(({ binding, stub: name }) => storeService(binding, name, compatibility)).join("\n    ")}
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", service = "main")],
   extensions = [(modules = [(name = "stub:rate", internal = true, esModule = ${stub("rate")})])],

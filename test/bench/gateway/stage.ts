@@ -28,6 +28,7 @@ export class Stage {
     const settings = {
       UPSTREAM_URL: upstream.url,
       UPSTREAM_API_KEY: "key-of-the-upstream-0123456789abcdef",
+      MEDIA_HOSTS: new URL(upstream.url).host,
       // Else no notice would be asked for, which a deployment does.
       PUBLIC_URL: "https://gateway.example.com",
     };

@@ -13,19 +13,24 @@ const last = encoder.encode(
 const operations = {
   run: () => ({ id: `job-${++jobs}`, status: "IN_QUEUE" }),
   runsync: () => ({ ...ended, id: `sync-${++jobs}` }),
+  "status-sync": () => ended,
   status: (model) => (model.endsWith("schnell") ? ended : running),
 };
 const running = { delayTime: 120, id: "job-0", status: "IN_PROGRESS", workerId: "worker-1" };
 const ended = {
   ...{ delayTime: 120, executionTime: 900, id: "job-0", status: "COMPLETED", workerId: "worker-1" },
-  output: { image_url: "https://media.example.com/0123456789abcdef/picture.jpeg", cost: 0.02 },
 };
+const picture = new Uint8Array(64 * 1024);
+picture.set([0xff, 0xd8, 0xff, 0xe0]);
 
 export default {
   async fetch(request) {
-    const [, , model, operation] = new URL(request.url).pathname.split("/");
+    const { pathname, origin } = new URL(request.url);
+    if (pathname.startsWith("/images/")) return new Response(picture, { headers: { "Content-Type": "image/jpeg" } });
+    const [, , model, operation] = pathname.split("/");
     if (request.method === "POST") await request.arrayBuffer();
     if (operation === "openai") return new Response(stream(), { headers: { "Content-Type": "text/event-stream" } });
+    ended.output = { image_url: `${origin}/images/picture.jpeg`, cost: 0.02 };
     const answer = operations[operation]?.(model);
     return answer
       ? new Response(JSON.stringify(answer), { headers: json })
