@@ -1,4 +1,5 @@
 // Quotas over a process that is killed in the middle, twice: no job lost, none charged twice, every balance the true one.
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Rule } from "../../src/gateway/rules.ts";
 import { Server } from "../support/serve.ts";
@@ -16,6 +17,7 @@ const places = 3;
 const ordersEach = 40;
 const atOnce = 24;
 const killsAfter = [60, 130];
+const strikesWithinMs = 30;
 /** An admission that nobody bound is given up with it: the default would keep it for minutes. */
 const ttlMs = 25_000;
 /** Alarms, hooks and their repetitions; what is known settles at once. */
@@ -94,6 +96,8 @@ class Crashes {
     const accepted = clients.reduce((sum, client) => sum + client.accepted.size, 0);
     if (accepted < (killsAfter[this.count] ?? Number.POSITIVE_INFINITY)) return;
     this.count += 1;
+    // Wherever the others are then: before the admission, the relay, the binding or the answer.
+    await setTimeout(Math.random() * strikesWithinMs);
     this.over = this.#crash(clients);
     await this.over;
   }
