@@ -105,6 +105,8 @@ class Crashes {
   async #crash(clients: readonly Client[]): Promise<void> {
     await server.kill9();
     await server.restart();
+    // Before and after what was cut short has ended.
+    await Promise.all(clients.map(({ payer }) => agreed(payer, agreesWithinMs, () => true)));
     await everyJobEnds(clients);
     await Promise.all(clients.map(({ payer }) => agreed(payer, agreesWithinMs, () => true)));
   }

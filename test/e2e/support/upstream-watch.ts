@@ -8,10 +8,11 @@ interface Listed {
   readonly status: string;
 }
 
-const pauseMs = 100;
-const askedAtOnce = 4;
-/** One page, so that what is open in it was open in one moment. */
+const countPauseMs = 50;
+/** The contract lets a listing be read ten times in ten seconds. */
+const listPauseMs = 1_100;
 const mostListed = 1000;
+const askedAtOnce = 4;
 
 export class UpstreamWatch {
   /** The true cost of each job that ended; undefined while it goes on. */
@@ -20,43 +21,54 @@ export class UpstreamWatch {
   readonly mostOpen = new Map<string, number>();
   readonly #server: Server;
   readonly #models: readonly string[];
+  readonly #loops: Promise<unknown>;
   #watching = true;
-  readonly #loop: Promise<void>;
+  #listings = 0;
 
   constructor(server: Server, models: readonly string[]) {
     this.#server = server;
     this.#models = models;
-    this.#loop = this.#watch();
+    const counting = models.map((model) => this.#again(countPauseMs, () => this.#count(model)));
+    this.#loops = Promise.all([...counting, this.#again(listPauseMs, () => this.#list())]);
   }
 
-  /** Every job that the platform has now is at its end, and its cost is known. */
+  /** Every job that the platform has by now is at its end, and its cost is known. */
   async sawAllEnd(withinMs: number): Promise<void> {
+    // The listing under way may have begun too early.
+    const enough = this.#listings + 2;
     await eventually("the end of all upstream jobs", withinMs, async () => {
-      await Promise.all(this.#models.map((model) => this.#look(model)));
-      return [...this.costs.values()].every((cost) => cost !== undefined);
+      return this.#listings >= enough && [...this.costs.values()].every((cost) => cost !== undefined);
     });
   }
 
   async stop(): Promise<void> {
     this.#watching = false;
-    await this.#loop;
+    await this.#loops;
   }
 
-  async #watch(): Promise<void> {
+  async #again(pauseMs: number, look: () => Promise<void>): Promise<void> {
     while (this.#watching) {
       // While the process is dead there is nothing to see.
-      await Promise.all(this.#models.map((model) => this.#look(model).catch(() => {})));
+      await look().catch(() => {});
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
 
-  async #look(model: string): Promise<void> {
+  async #count(model: string): Promise<void> {
+    const { jobs } = await this.#ask<{ jobs: { inQueue: number; inProgress: number } }>(`${model}/health`);
+    this.mostOpen.set(model, Math.max(jobs.inQueue + jobs.inProgress, this.mostOpen.get(model) ?? 0));
+  }
+
+  async #list(): Promise<void> {
+    await Promise.all(this.#models.map((model) => this.#listOf(model)));
+    this.#listings += 1;
+  }
+
+  async #listOf(model: string): Promise<void> {
     const { requests } = await this.#ask<{ requests: Listed[] }>(`${model}/requests?limit=${mostListed}`);
-    const open = requests.filter(({ status }) => isOpen(status)).length;
-    this.mostOpen.set(model, Math.max(open, this.mostOpen.get(model) ?? 0));
     const unknown = requests.filter(({ id }) => this.costs.get(id) === undefined);
     for (const { id } of unknown) this.costs.set(id, undefined);
-    const ended = unknown.filter(({ status }) => !isOpen(status));
+    const ended = unknown.filter(({ status }) => !status.startsWith("IN_"));
     await inParallel(ended, askedAtOnce, async (job) => this.costs.set(job.id, await this.#costOf(model, job)));
   }
 
@@ -72,5 +84,3 @@ export class UpstreamWatch {
     return (await response.json()) as T;
   }
 }
-
-const isOpen = (status: string) => status.startsWith("IN_");
