@@ -1,6 +1,6 @@
 // One `workerd serve` on a free port of this machine: started, killed and started again, watched while it runs.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -9,8 +9,6 @@ import { root } from "../../src/cli/wrangler.ts";
 
 const startMs = 20_000;
 const keptLogLines = 200;
-/** As Linux counts CPU for everybody. */
-const clockTickMs = 10;
 const memoryDisk = "/dev/shm";
 
 export class WorkerdProcess {
@@ -115,11 +113,11 @@ export class WorkerdProcess {
     return { peak: kilobytes("VmHWM"), now: kilobytes("VmRSS") };
   }
 
-  /** CPU that the process has used. */
+  /** CPU that the process's threads have used, as exact as the scheduler counts it. */
   cpuMs(): number {
-    const fields = readFileSync(`/proc/${this.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    const [user, system] = [Number(fields[11]), Number(fields[12])];
-    return (user + system) * clockTickMs;
+    const tasks = `/proc/${this.pid}/task`;
+    const spent = readdirSync(tasks).map((task) => readFileSync(`${tasks}/${task}/schedstat`, "utf8").split(" ")[0]);
+    return spent.reduce((sum, nanoseconds) => sum + Number(nanoseconds), 0) / 1e6;
   }
 
   /** Lets the peak be counted anew. */

@@ -51,7 +51,7 @@ export class Admissions {
     const accounts = this.#accounts(request, now);
     const standings = accounts.flatMap((account) => standingsOf(account, this.#stores, request, now));
     /** The relay asks twice where the first answer was lost. */
-    if (this.#stores.jobs.find(request.admission)) return { admitted: true, quota: rateLimitFields(standings, now) };
+    if (this.#stores.jobs.has(request.admission)) return { admitted: true, quota: rateLimitFields(standings, now) };
     const verdict = decide(standings, request, now);
     if (!verdict.allowed) {
       const { code, detail, retryAfterSeconds } = verdict;

@@ -1,7 +1,7 @@
 // How jobs end at a payer's meter: each once, by whoever sees it first, or by what must be assumed.
 import { isFinal, type JobState } from "../../contract/states.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import { type JobRow, joinedOperation } from "./metered-jobs.ts";
+import { type JobRow, joinedOperation, type NewJob } from "./metered-jobs.ts";
 import type { Ending, Settled } from "./metering.ts";
 import { assumeCharge, type Charge, chargeOf, isFarOff } from "./settlement.ts";
 
@@ -22,12 +22,12 @@ export class Endings {
 
   bind(admission: string, ref: string, now: number): void {
     this.#stores.transaction(() => {
-      const job = this.#stores.jobs.find(admission);
+      const job = this.#stores.jobs.toBind(admission);
       if (job) this.#bind(job, ref, now);
     });
   }
 
-  #bind(job: JobRow, ref: string, now: number): void {
+  #bind(job: NewJob, ref: string, now: number): void {
     this.#stores.jobs.bind(job, ref, now);
     if (job.idempotencyKey !== null) this.#stores.idempotency.bind(job.owner, job.idempotencyKey, job.admission, ref);
   }

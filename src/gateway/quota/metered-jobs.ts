@@ -48,6 +48,10 @@ export class MeteredJobs {
   readonly #ended = { known: 0, assumed: 0 };
   /** No open job is due before; undefined where only SQL knows. */
   #notBefore: number | undefined;
+  /** The newest admission there ever was here: they sort by time. */
+  #newest: string;
+  /** Admitted by this object, and not bound yet. */
+  readonly #unbound = new Map<string, NewJob>();
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -56,6 +60,7 @@ export class MeteredJobs {
     for (const row of sql.exec<JobRow & { count: number }>(open)) this.#countOpen(row, row.count);
     const ended = "SELECT assumed, COUNT(*) AS count FROM jobs WHERE endedAt IS NOT NULL GROUP BY 1";
     for (const row of sql.exec<JobRow & { count: number }>(ended)) this.#countEnded(row.assumed, row.count);
+    this.#newest = sql.exec<{ newest: string | null }>("SELECT MAX(admission) AS newest FROM jobs").one().newest ?? "";
   }
 
   openCount(account: string, covers: Covers): number {
@@ -76,6 +81,17 @@ export class MeteredJobs {
     );
     this.#countOpen(job, 1);
     this.#mayBeDue(expires);
+    if (job.admission > this.#newest) this.#newest = job.admission;
+    this.#unbound.set(job.admission, job);
+  }
+
+  has(admission: string): boolean {
+    return admission <= this.#newest && this.find(admission) !== undefined;
+  }
+
+  /** What binding must know of a job; most were admitted a moment ago. */
+  toBind(admission: string): NewJob | undefined {
+    return this.#unbound.get(admission) ?? this.find(admission);
   }
 
   find(admission: string): JobRow | undefined {
@@ -94,7 +110,8 @@ export class MeteredJobs {
       .toArray()[0];
   }
 
-  bind(job: JobRow, ref: string, now: number): void {
+  bind(job: NewJob, ref: string, now: number): void {
+    this.#unbound.delete(job.admission);
     const bound = { ...job, ref };
     const due = dueAt(bound, now);
     this.#sql.exec(
@@ -121,6 +138,7 @@ export class MeteredJobs {
       "UPDATE jobs SET status = ?, charged = ?, assumed = ?, endedAt = ? WHERE admission = ?",
       ...[end.status, end.charged, assumed, end.endedAt, job.admission],
     );
+    this.#unbound.delete(job.admission);
     if (job.endedAt === null) this.#countOpen(job, -1);
     else this.#countEnded(job.assumed, -1);
     this.#countEnded(assumed, 1);
@@ -139,6 +157,7 @@ export class MeteredJobs {
 
   remove(job: JobRow): void {
     this.#sql.exec("DELETE FROM jobs WHERE admission = ?", job.admission);
+    this.#unbound.delete(job.admission);
     if (job.endedAt === null) this.#countOpen(job, -1);
     else this.#countEnded(job.assumed, -1);
   }

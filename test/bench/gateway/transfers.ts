@@ -53,7 +53,7 @@ async function measure({ servers, tokens }: Stage, transfer: Transfer, rounds: n
     for (const { server, times, cpu } of order) {
       const before = server.cpuMs();
       times.push(await timed(() => atOnce(server, transfer, token)));
-      cpu.push(Math.max(1, server.cpuMs() - before));
+      cpu.push(server.cpuMs() - before);
     }
   }
   const grew = (subject: "passthrough" | "gateway") => servers[subject].memory().peak - base[subject];
