@@ -28,6 +28,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: onNode,
           restoreMocks: true,
+          setupFiles: ["test/support/fresh-file.ts"],
           // The app is imported once a worker, not once a file: that was half of the time.
           isolate: false,
           testTimeout: 30_000,
