@@ -4,9 +4,9 @@ import { type Reading, readConfig } from "./config.ts";
 import { Problem } from "./errors.ts";
 import { allowOrigin, answerPreflight } from "./wire/cors.ts";
 import type { AppEnv, Exchange } from "./wire/exchange.ts";
+import { oncePer } from "./wire/once-per.ts";
 import { refuse } from "./wire/refusals.ts";
 
-const readings = new WeakMap<object, Reading>();
 const misconfigured = new Problem("MISCONFIGURED", "The deployment is misconfigured. Its log says which setting.");
 
 export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
@@ -28,13 +28,7 @@ export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
 };
 
 /** Parsed once an isolate: the runtime hands out one env. */
-export function settingsOf(env: Env): Reading {
-  const known = readings.get(env);
-  if (known) return known;
-  const reading = readConfig(env);
-  readings.set(env, reading);
-  return reading;
-}
+export const settingsOf: (env: Env) => Reading = oncePer(readConfig);
 
 function finish(headers: Headers, exchange: Exchange, url: string): void {
   headers.set("X-Request-Id", exchange.requestId);

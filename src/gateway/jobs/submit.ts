@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import type { JobRequest } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
 import { type ErrorCode, Problem } from "../../errors.ts";
+import { claimsOf } from "../claims.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
 import { callUpstream } from "../upstream.ts";
@@ -68,21 +69,11 @@ export async function admitRequest(
   };
 }
 
-/** Who pays, under which plan, narrowed by which token. */
+/** Who pays for what, under which plan, narrowed by which token. */
 export function payerTerms(c: Context<JobEnv>) {
-  const { owner, issuedAt, plan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
+  const { owner, issuedAt, tokenId } = c.get("principal");
   const { name, model } = c.get("target");
-  const narrowed = tokenId !== undefined && (rules !== undefined || maxCostMicroUsd !== undefined);
-  const ceiling = maxCostMicroUsd === undefined ? {} : { maxCostMicroUsd };
-  return {
-    owner,
-    bearer: { issuedAt, tokenId },
-    model: name,
-    kind: model?.kind,
-    plan: plan ?? c.get("config").defaultPlan,
-    plans: Object.fromEntries([...c.get("control").plans].map(([plan, { rules }]) => [plan, rules])),
-    token: narrowed ? { id: tokenId, rules: rules ?? [], ...ceiling } : undefined,
-  };
+  return { owner, bearer: { issuedAt, tokenId }, model: name, kind: model?.kind, ...claimsOf(c.var) };
 }
 
 async function fingerprint(c: Context<JobEnv>, operation: string, { bytes, length }: Envelope): Promise<string> {

@@ -3,11 +3,10 @@ import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { jobStates } from "../../contract/states.ts";
-import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { claimsOf } from "../claims.ts";
+import type { GatewayEnv } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
 import { authenticate, permitted } from "../guards.ts";
-import { plansByName } from "./admin-plans.ts";
-import type { Claims } from "./admissions.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import { meterOf, orUnavailable } from "./meter-stub.ts";
 import type { MeteredJob } from "./metering.ts";
@@ -37,7 +36,7 @@ export const usageRoute = new Hono<GatewayEnv>().get(
   floodShield,
   async (c) => {
     const { payer, owner } = c.get("principal");
-    const claims = claimsOf(c);
+    const claims = claimsOf(c.var);
     const meter = meterOf(c.env, payer);
     const reads = Promise.all([meter.usage(claims), meter.jobs(owner, undefined, 0, shownJobs)]);
     const [usage, { jobs }] = await orUnavailable(reads);
@@ -45,20 +44,6 @@ export const usageRoute = new Hono<GatewayEnv>().get(
     return c.json({ plan, limits: usage.limits.map(renderLimit), jobs: jobs.map(renderJob) });
   },
 );
-
-/** What a meter must know of the caller's rules. */
-export function claimsOf(c: GatewayContext): Claims {
-  const { plan = c.get("config").defaultPlan, tokenId, rules, maxCostMicroUsd } = c.get("principal");
-  const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
-  return {
-    plan,
-    plans: plansByName(c.get("control")),
-    token:
-      narrows && tokenId !== undefined
-        ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
-        : undefined,
-  };
-}
 
 function renderJob(job: MeteredJob): z.output<typeof jobSchema> {
   const { model, status, reservedMicroUsd, costMicroUsd, admittedAt, endedAt } = job;

@@ -1,0 +1,21 @@
+// What a caller's token says of the quota, as a meter asks it: the plan, and what the token narrows.
+import type { GatewayEnv } from "./env.ts";
+import { plansByName } from "./quota/admin-plans.ts";
+import type { Claims } from "./quota/admissions.ts";
+
+export function claimsOf({
+  config,
+  control,
+  principal,
+}: Pick<GatewayEnv["Variables"], "config" | "control" | "principal">): Claims {
+  const { plan = config.defaultPlan, tokenId, rules, maxCostMicroUsd } = principal;
+  const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
+  return {
+    plan,
+    plans: plansByName(control),
+    token:
+      narrows && tokenId !== undefined
+        ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
+        : undefined,
+  };
+}
