@@ -9,6 +9,9 @@ const REPLACED_BYTES = 8 * 1024;
 const FACT_BYTES = 256;
 
 const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output"]);
+/** What is read of `output`, and forgotten where another one follows. */
+const OF_OUTPUT = ["cost", "size", "media"] as const;
+const NUMBERS = ["cost", "size"] as const satisfies (keyof AnswerFacts)[];
 const encoder = new TextEncoder();
 
 /** What the answer said of its job so far, the last of members with one name; a value of another type is none. */
@@ -19,6 +22,10 @@ export interface AnswerFacts {
   executionTime?: number;
   /** `output.cost`, or `output[0].cost`. */
   cost?: number;
+  /** `output.size`. */
+  size?: number;
+  /** The strings of `output` that may be a media URL, by their members' names. */
+  media?: Readonly<Record<string, string>>;
 }
 
 export interface AnswerScan {
@@ -33,6 +40,10 @@ export interface AnswerScan {
    * rejection cuts the answer off.
    */
   replace(place: string, value: string, seen: Readonly<AnswerFacts>): string | undefined | Promise<string | undefined>;
+  /** Members to add at the end of an `output` with media; where it has one of the name, the last one counts. */
+  extend?(seen: Readonly<AnswerFacts>): object | undefined | Promise<object | undefined>;
+  /** Called when the answer is whole: its last byte waits. A rejection cuts the answer off. */
+  conclude?(facts: Readonly<AnswerFacts>): void | Promise<void>;
 }
 
 export type AnswerOutcome = { readonly facts: AnswerFacts; readonly fault?: RelayFault };
@@ -55,7 +66,10 @@ export function scanAnswer(scan: AnswerScan): {
     limitBytes: scan.limitBytes,
     bufferBytes: scan.bufferBytes,
     stopped: () => false,
-    accept: () => true,
+    accept: async () => {
+      await scan.conclude?.(answer.facts);
+      return true;
+    },
   });
   return {
     stream: readable,
@@ -76,7 +90,7 @@ class JobAnswer implements JsonListener {
 
   constructor(scan: AnswerScan) {
     this.#scan = scan;
-    this.#mediaKeys = new Names([...scan.mediaKeys, "cost"]);
+    this.#mediaKeys = new Names([...scan.mediaKeys, ...NUMBERS]);
   }
 
   key(depth: number, bytes: Uint8Array, start: number, end: number): void {
@@ -89,7 +103,7 @@ class JobAnswer implements JsonListener {
     if (depth === 1) {
       if (this.#outer === undefined) return SKIM;
       if (this.#outer !== "output") return kind === "string" ? REPLACED_BYTES : FACT_BYTES;
-      delete this.facts.cost;
+      for (const name of OF_OUTPUT) delete this.facts[name];
       this.#element = kind === "array" ? 0 : -1;
       return kind === "object" || kind === "array" ? WATCH : SKIM;
     }
@@ -99,14 +113,15 @@ class JobAnswer implements JsonListener {
   }
 
   end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number): void {
-    if (depth === 1 && this.#outer !== undefined && this.#outer !== "output") this.#told(kind, bytes, start, end);
+    if (depth === 1 && this.#outer === "output") this.#extend(kind, end);
+    else if (depth === 1 && this.#outer !== undefined) this.#told(kind, bytes, start, end);
     else if (depth === 2 && this.#element < 0) this.#produced(kind, bytes, start, end);
-    else if (depth === 3 && this.#inner === "cost") this.#costs(kind, bytes, start, end);
+    else if (depth === 3 && this.#inner === "cost") this.#counts("cost", kind, bytes, start, end);
   }
 
   #told(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
     const { facts } = this;
-    const name = this.#outer as Exclude<keyof AnswerFacts, "cost">;
+    const name = this.#outer as Exclude<keyof AnswerFacts, (typeof OF_OUTPUT)[number]>;
     delete facts[name];
     if (start < 0) return;
     if (name === "id" || name === "status") {
@@ -116,21 +131,41 @@ class JobAnswer implements JsonListener {
   }
 
   #produced(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
-    if (this.#inner === "cost") this.#costs(kind, bytes, start, end);
-    else if (this.#inner !== undefined && kind === "string" && start >= 0)
-      this.#ask(`output.${this.#inner}`, unquote(bytes, start + 1, end - 1), start, end);
+    const name = this.#inner;
+    if (name === "cost" || name === "size") this.#counts(name, kind, bytes, start, end);
+    else if (name !== undefined) this.#leads(name, kind, bytes, start, end);
   }
 
-  #costs(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
-    delete this.facts.cost;
-    if (kind === "number" && start >= 0) this.facts.cost = Number(parsed(bytes, start, end));
+  #leads(name: string, kind: Kind, bytes: Uint8Array, start: number, end: number): void {
+    const { [name]: _, ...others } = this.facts.media ?? {};
+    const url = kind === "string" && start >= 0 ? unquote(bytes, start + 1, end - 1) : undefined;
+    this.facts.media = url === undefined ? others : { ...others, [name]: url };
+    if (url !== undefined) this.#ask(`output.${name}`, url, start, end);
+  }
+
+  #counts(name: (typeof NUMBERS)[number], kind: Kind, bytes: Uint8Array, start: number, end: number): void {
+    delete this.facts[name];
+    if (kind === "number" && start >= 0) this.facts[name] = Number(parsed(bytes, start, end));
+  }
+
+  /** Before the closing brace: a media member stands in front of it. */
+  #extend(kind: Kind, end: number): void {
+    if (kind !== "object" || !this.facts.media) return;
+    const members = this.#scan.extend?.({ ...this.facts });
+    const write = (added: object) =>
+      Object.entries(added).map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`);
+    this.#edit(members, (added) => write(added).join(""), end - 1, end - 1);
   }
 
   #ask(place: string, value: string, from: number, to: number): void {
     const answer = this.#scan.replace(place, value, { ...this.facts });
-    if (answer === undefined) return;
-    const bytes = Promise.resolve(answer).then((text) =>
-      text === undefined ? undefined : encoder.encode(JSON.stringify(text)),
+    this.#edit(answer, (text) => JSON.stringify(text), from, to);
+  }
+
+  #edit<T>(value: T | undefined | Promise<T | undefined>, write: (value: T) => string, from: number, to: number): void {
+    if (value === undefined) return;
+    const bytes = Promise.resolve(value).then((known) =>
+      known === undefined ? undefined : encoder.encode(write(known)),
     );
     // It is awaited when its place is written, which a fault may prevent.
     bytes.catch(() => {});

@@ -1,13 +1,17 @@
 // Reads a body that is small enough to hold, and hands over one that turns out not to be.
 import { SKIM } from "./json-listener.ts";
+import { MAX_DEPTH } from "./json-place.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
 import { utf8 } from "./utf8-text.ts";
 
-/** A body that was begun: the bytes read so far, and the reader of the rest. */
+/** A body that was begun: the bytes read so far, in a buffer that whoever reads on may take, and the reader of the rest. */
 export interface ByteSource {
   readonly head: Uint8Array;
-  readonly reader: ReadableStreamBYOBReader;
+  readonly reader: ByteReader;
 }
+
+/** As much of a reader as whoever goes on with a body asks of it. */
+export type ByteReader = Pick<ReadableStreamBYOBReader, "closed" | "cancel" | "readAtLeast">;
 
 export type BodyFault = "too-large" | "source-gone";
 export type Head = { ended: true; bytes: Uint8Array } | ({ ended: false } & ByteSource) | { fault: BodyFault };
@@ -17,11 +21,31 @@ export type ParsedBody = { value: unknown; bytes: Uint8Array } | { fault: BodyFa
 /** Where a body of unknown length begins to grow from. */
 const FIRST_BYTES = 16 * 1024;
 
-/** The length that a Content-Length header states; undefined for a chunked body. */
+/** The length that a Content-Length header states; undefined for a chunked body, whatever else its head states. */
 export function statedLength(headers: Headers): number | undefined {
+  if (headers.has("Transfer-Encoding")) return undefined;
   const stated = headers.get("content-length");
   return stated !== null && /^\d{1,15}$/.test(stated) ? Number(stated) : undefined;
 }
+
+/** So much is read at once, by the runtime: it costs half of what a reader does. */
+const SMALL_BYTES = 16 * 1024;
+
+/** HTTP holds a body to its stated length, unless the body grows when it is decoded. */
+export function isSmall({ headers }: Body): boolean {
+  const length = statedLength(headers);
+  return length !== undefined && length <= SMALL_BYTES && !headers.has("Content-Encoding");
+}
+
+export async function readSmall(message: Body): Promise<Head> {
+  try {
+    return { ended: true, bytes: new Uint8Array(await message.arrayBuffer()) };
+  } catch {
+    return { fault: "source-gone" };
+  }
+}
+
+type Body = Pick<Request | Response, "headers" | "arrayBuffer">;
 
 /** Reads until the body ends or has passed `wholeBytes`; then the caller goes on with the reader, or cancels it. */
 export async function readHead(
@@ -77,15 +101,30 @@ export async function readWhole(
 }
 
 /** Parses what the scanner accepts too, so that a body gets the same verdict whichever way it goes. */
-export function parseJson(bytes: Uint8Array): { value: unknown } | { fault: JsonFault } {
-  const scanner = new JsonScanner(deaf);
-  const whole = scanner.scan(bytes, 0, bytes.length) === bytes.length && scanner.finish(bytes, bytes.length);
-  if (!whole) return { fault: scanner.fault ?? "not-json" };
+export function parseJson(bytes: Uint8Array): ParsedJson | { fault: JsonFault } {
+  const fault = bytes.length > SHALLOW_BYTES ? scanFault(bytes) : undefined;
+  if (fault) return { fault };
   try {
-    return { value: JSON.parse(utf8().decode(bytes)) };
+    const text = decoder.decode(bytes);
+    return { value: JSON.parse(text), text };
   } catch {
     return { fault: "not-json" };
   }
+}
+
+export interface ParsedJson {
+  readonly value: unknown;
+  readonly text: string;
+}
+
+/** Of so many bytes no JSON is too deep, and of the rest `JSON.parse` is the judge: each level opens and closes. */
+const SHALLOW_BYTES = 2 * MAX_DEPTH;
+const decoder = utf8();
+
+function scanFault(bytes: Uint8Array): JsonFault | undefined {
+  const scanner = new JsonScanner(deaf);
+  const whole = scanner.scan(bytes, 0, bytes.length) === bytes.length && scanner.finish(bytes, bytes.length);
+  return whole ? undefined : (scanner.fault ?? "not-json");
 }
 
 /** The whole body as JSON. */

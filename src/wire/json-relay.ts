@@ -1,11 +1,11 @@
 // Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits asked for.
-import type { ByteSource } from "./body.ts";
+import type { ByteReader, ByteSource } from "./body.ts";
 import type { JsonListener } from "./json-listener.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
 import { Utf8Text } from "./utf8-text.ts";
 
-/** Larger buffers gain no more speed, and every upload in flight holds one. */
-export const BUFFER_BYTES = 256 * 1024;
+/** Larger buffers gain little, and every upload in flight holds one, beside the copies that the runtime makes of it. */
+const BUFFER_BYTES = 256 * 1024;
 
 /** Bytes to put in the place of those from `from` to `to`, indices into the scan under way; undefined leaves them. */
 export interface Edit {
@@ -66,13 +66,13 @@ export async function relayJson(relay: Relay): Promise<RelayFault | undefined> {
 async function pump(
   relay: Relay,
   head: Uint8Array | undefined,
-  reader: ReadableStreamBYOBReader,
+  reader: ByteReader,
   writer: WritableStreamDefaultWriter<Uint8Array>,
 ): Promise<void> {
   const { edits } = relay;
   const text = new Utf8Text();
-  const scanner = new JsonScanner(relay.listener, (bytes, from, to) => text.quote(bytes, from, to));
-  let bytes = new Uint8Array(Math.max(relay.bufferBytes ?? BUFFER_BYTES, 2 * (head?.length ?? 0)));
+  const scanner = new JsonScanner(relay.listener);
+  let bytes = bufferFor(head, relay.bufferBytes ?? BUFFER_BYTES);
   /** Bytes in the buffer that are not written yet, and how many of them the scanner has read. */
   let filled = 0;
   let scanned = 0;
@@ -95,7 +95,6 @@ async function pump(
   for (;;) {
     let fresh = 0;
     if (total === 0 && head !== undefined && head.length > 0) {
-      bytes.set(head);
       fresh = head.length;
     } else {
       const room = bytes.subarray(filled);
@@ -110,7 +109,6 @@ async function pump(
     filled += fresh;
 
     const next = scanner.scan(bytes, scanned, filled);
-    text.drop();
     if (next < 0) throw new Broken(scanner.fault ?? "not-json");
     if (relay.stopped()) throw new Broken("stopped");
 
@@ -134,4 +132,12 @@ async function pump(
   if (relay.stopped() || !(await relay.accept())) throw new Broken("stopped");
   await flush(filled);
   await writer.close().catch(broken("sink-gone"));
+}
+
+/** Begins with the head: its own buffer where that is large enough, since a copy would be held beside it. */
+function bufferFor(head: Uint8Array | undefined, size: number): Uint8Array {
+  if (head !== undefined && head.byteOffset === 0 && head.buffer.byteLength >= size) return new Uint8Array(head.buffer);
+  const bytes = new Uint8Array(Math.max(size, 2 * (head?.length ?? 0)));
+  if (head !== undefined) bytes.set(head);
+  return bytes;
 }

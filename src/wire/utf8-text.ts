@@ -1,56 +1,44 @@
-// Checks that bytes are UTF-8 as they come; the strings this makes find quotes faster than the bytes do.
+// Checks that bytes are UTF-8 as they come, and makes no strings of them.
+import { isUtf8 } from "node:buffer";
 
 /** Strict: bytes that are not UTF-8 throw, and a byte order mark stays, for JSON.parse to refuse. */
 export const utf8 = (): TextDecoder => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Short enough that the strings made by the check die young. */
-const SLICE_BYTES = 32 * 1024;
-
 export class Utf8Text {
-  readonly #decoder = utf8();
-  /** Does the next slice begin inside a character? */
-  #split = false;
-  /** Where the bytes taken last began, and their slices as text where that is pure ASCII: there a character is a byte. */
-  #start = 0;
-  readonly #ascii: (string | undefined)[] = [];
+  /** The character that the bytes taken so far end in the middle of, and how many bytes of it there are. */
+  readonly #begun = new Uint8Array(4);
+  #length = 0;
 
   /** The next bytes, from `from` to `to`; false when the text can be no UTF-8 any more. */
   take(bytes: Uint8Array, from: number, to: number): boolean {
-    this.#start = from;
-    this.#ascii.length = 0;
-    try {
-      for (let at = from; at < to; at += SLICE_BYTES) {
-        const slice = bytes.subarray(at, Math.min(at + SLICE_BYTES, to));
-        const text = this.#decoder.decode(slice, { stream: true });
-        const split = (slice[slice.length - 1] as number) >= 0x80;
-        // As many characters as bytes, none of them begun before or ended after: each is one byte.
-        this.#ascii.push(!this.#split && !split && text.length === slice.length ? text : undefined);
-        this.#split = split;
-      }
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  /** The strings must not outlive the scan: what is there while a write is awaited grows old, and fills the heap. */
-  drop(): void {
-    this.#ascii.length = 0;
-  }
-
-  /** The first quote from `from` on, or `to`. */
-  quote(bytes: Uint8Array, from: number, to: number): number {
     let at = from;
-    while (at < to) {
-      const index = Math.floor((at - this.#start) / SLICE_BYTES);
-      const begin = this.#start + index * SLICE_BYTES;
-      const end = Math.min(begin + SLICE_BYTES, to);
-      const text = this.#ascii[index];
-      const found =
-        text === undefined ? bytes.subarray(at, end).indexOf(0x22) + at : text.indexOf('"', at - begin) + begin;
-      if (found >= at && found < end) return found;
-      at = end;
+    for (; this.#length > 0; at++) {
+      if (at === to) return true;
+      const byte = bytes[at] as number;
+      if ((byte & 0xc0) !== 0x80) return false;
+      this.#begun[this.#length++] = byte;
+      if (this.#length < characterBytes(this.#begun[0] as number)) continue;
+      if (!isUtf8(this.#begun.subarray(0, this.#length))) return false;
+      this.#length = 0;
     }
-    return to;
+    const end = wholeEnd(bytes, at, to);
+    this.#begun.set(bytes.subarray(end, to));
+    this.#length = to - end;
+    return isUtf8(bytes.subarray(at, end));
   }
+}
+
+/** Where the character begins that `to` lies in the middle of; `to` itself where there is none. */
+function wholeEnd(bytes: Uint8Array, from: number, to: number): number {
+  for (let i = to - 1; i >= from && i > to - 4; i--) {
+    const byte = bytes[i] as number;
+    if ((byte & 0xc0) !== 0x80) return i + characterBytes(byte) > to ? i : to;
+  }
+  return to;
+}
+
+/** As the character's first byte has it; 1 also where no character begins so. */
+function characterBytes(first: number): number {
+  if (first < 0xc0 || first > 0xf7) return 1;
+  return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }

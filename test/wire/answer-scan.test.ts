@@ -3,7 +3,15 @@ import { describe, expect, it } from "vitest";
 import { type AnswerScan, scanAnswer } from "../../src/wire/answer-scan.ts";
 import { bytesOf, cutSource, drain } from "./cut-source.ts";
 
-async function pass(text: string, sizes: readonly number[], replace?: AnswerScan["replace"], fails = false) {
+type Wishes = Partial<Pick<AnswerScan, "extend" | "conclude">>;
+
+async function pass(
+  text: string,
+  sizes: readonly number[],
+  replace?: AnswerScan["replace"],
+  fails = false,
+  wishes: Wishes = {},
+) {
   const { source, log } = cutSource(bytesOf(text), sizes, fails);
   const asked: string[] = [];
   const { stream, done } = scanAnswer({
@@ -15,6 +23,7 @@ async function pass(text: string, sizes: readonly number[], replace?: AnswerScan
       asked.push(`${place}=${value}`);
       return replace ? replace(place, value, seen) : `<${place}>`;
     },
+    ...wishes,
   });
   const [outcome, sent] = await Promise.all([done, drain(stream)]);
   return { ...outcome, text: new TextDecoder().decode(sent.bytes), complete: sent.complete, asked, log };
@@ -25,13 +34,13 @@ const rows: [string, string, string, object][] = [
     "a finished image",
     '{"id":"a-1","status":"OK","output":{"image_url":"https://x/1","cost":0.02},"delayTime":5,"executionTime":7}',
     '{"id":"<id>","status":"OK","output":{"image_url":"<output.image_url>","cost":0.02},"delayTime":5,"executionTime":7}',
-    { id: "a-1", status: "OK", cost: 0.02, delayTime: 5, executionTime: 7 },
+    { id: "a-1", status: "OK", cost: 0.02, delayTime: 5, executionTime: 7, media: { image_url: "https://x/1" } },
   ],
   [
     "members in another order, blanks and escapes",
     ' { "output" : { "cost":1e-3 , "video\\u005furl" : "https:\\/\\/x\\/1" } ,\n "st\\u0061tus":"OK", "id" : "a\\u002d1" } ',
     ' { "output" : { "cost":1e-3 , "video\\u005furl" : "<output.video_url>" } ,\n "st\\u0061tus":"OK", "id" : "<id>" } ',
-    { id: "a-1", status: "OK", cost: 0.001 },
+    { id: "a-1", status: "OK", cost: 0.001, media: { video_url: "https://x/1" } },
   ],
   [
     "text output",
@@ -49,9 +58,9 @@ const rows: [string, string, string, object][] = [
     "members twice, the last one counting",
     '{"id":"a","id":"b","output":{"cost":1},"output":{"url":"c"},"status":"X","status":null}',
     '{"id":"<id>","id":"<id>","output":{"cost":1},"output":{"url":"<output.url>"},"status":"X","status":null}',
-    { id: "b" },
+    { id: "b", media: { url: "c" } },
   ],
-  ["values of other types", '{"id":7,"status":[],"output":{"url":{},"cost":"1"},"delayTime":"5"}', "", {}],
+  ["values of other types", '{"id":7,"status":[],"output":{"url":{},"cost":"1"},"delayTime":"5"}', "", { media: {} }],
   ["an output that is a string", '{"output":"https://x/1","id":null}', "", {}],
   ["an array", '[{"id":"a","output":{"url":"b"}}]', "", {}],
 ];
@@ -82,7 +91,36 @@ describe("a large answer", () => {
     });
     expect(answer.text).toBe('{"id":"a","output":{"url":"quoted \\"as\\" needed\\n","cost":1},"status":"C"}');
     expect(answer.asked).toEqual(["id=a", "output.url=b"]);
-    expect(seen).toEqual([{ id: "a" }, { id: "a" }]);
+    expect(seen).toEqual([{ id: "a" }, { id: "a", media: { url: "b" } }]);
+  });
+
+  it.each([
+    ['{"output":{"url":"a"}}', '{"output":{"url":"<output.url>","n":1,"o":"p"}}'],
+    [
+      ' {"output": { "url" :"a", "b":{} } , "c":1}',
+      ' {"output": { "url" :"<output.url>", "b":{} ,"n":1,"o":"p"} , "c":1}',
+    ],
+    ['{"output":{"b":1},"c":{"url":"a"}}', '{"output":{"b":1},"c":{"url":"a"}}'],
+    ['{"output":[{"url":"a"}]}', '{"output":[{"url":"a"}]}'],
+  ])("may say more in an output with media, wherever it is cut: %s", async (text, expected) => {
+    for (let cut = 1; cut <= text.length; cut++) {
+      const answer = await pass(text, [cut, text.length], undefined, false, { extend: async () => ({ n: 1, o: "p" }) });
+      expect(answer).toMatchObject({ text: expected, complete: true });
+      expect((await pass(text, [cut, text.length], undefined, false, { extend: () => undefined })).complete).toBe(true);
+    }
+  });
+
+  it("is concluded once it is whole, and before its last byte", async () => {
+    const text = '{"id":"a","output":{"url":"b","size":7}}';
+    const told: unknown[] = [];
+    const conclude: Wishes["conclude"] = async (facts) => void told.push({ ...facts });
+    expect(await pass(text, [9], undefined, false, { conclude })).toMatchObject({ complete: true });
+    expect(told.splice(0)).toEqual([{ id: "a", size: 7, media: { url: "b" } }]);
+    expect(await pass(text.slice(0, -1), [9], undefined, false, { conclude })).toMatchObject({ complete: false });
+    expect(told).toEqual([]);
+    const refused = await pass(text, [9], undefined, false, { conclude: () => Promise.reject(new Error("no")) });
+    expect(refused).toMatchObject({ complete: false, fault: "stopped" });
+    expect(refused.text.endsWith("}}")).toBe(false);
   });
 
   it("passes a data URL and long bytes as they are", async () => {

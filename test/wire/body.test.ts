@@ -67,7 +67,7 @@ describe("a body held whole", () => {
 
   it("is JSON, or is told what it is not", async () => {
     const read = (text: string) => readJson(new Response(text).body, 100);
-    expect(await read('{"a":1}')).toEqual({ value: { a: 1 }, bytes: bytesOf('{"a":1}') });
+    expect(await read('{"a":1}')).toEqual({ value: { a: 1 }, text: '{"a":1}', bytes: bytesOf('{"a":1}') });
     expect(await read('\ufeff{"a":1}')).toEqual({ fault: "not-json" });
     expect(await read("")).toEqual({ fault: "not-json" });
     expect(await readJson(new Response(new Uint8Array([0x22, 0xff, 0x22])).body, 100)).toEqual({ fault: "not-json" });
@@ -95,6 +95,18 @@ describe("a body too large to hold", () => {
     const head = await readHead(readable, 256 * KiB);
     if (!("ended" in head) || head.ended) return expect.fail("it is larger than that");
     const { stream, done } = scanRequest({ ...limits, source: head });
+    const [sent, outcome] = await Promise.all([drain(stream), done]);
+    expect(outcome.accepted && outcome.summary.input.get("seed")?.value).toBe(5);
+    expect(new TextDecoder().decode(sent.bytes)).toBe(text.replace("{", '{"webhook":"h",'));
+  });
+
+  it("goes on from a head that is not all that was read", async () => {
+    const text = `{"input":{"a":"${"x".repeat(300 * KiB)}","seed":5}}`;
+    const { readable } = feed([bytesOf(`\ufeff${text}`)]);
+    const head = await readHead(readable, 256 * KiB);
+    if (!("ended" in head) || head.ended) return expect.fail("it is larger than that");
+    const source = { head: head.head.subarray(3), reader: head.reader };
+    const { stream, done } = scanRequest({ ...limits, source });
     const [sent, outcome] = await Promise.all([drain(stream), done]);
     expect(outcome.accepted && outcome.summary.input.get("seed")?.value).toBe(5);
     expect(new TextDecoder().decode(sent.bytes)).toBe(text.replace("{", '{"webhook":"h",'));

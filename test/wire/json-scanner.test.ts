@@ -1,9 +1,10 @@
 // The scanner's one promise: its verdict on a text is JSON.parse's, wherever the chunks end.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseJson } from "../../src/wire/body.ts";
+import { type ParsedJson, parseJson } from "../../src/wire/body.ts";
 import { type Kind, SKIM, WATCH } from "../../src/wire/json-listener.ts";
-import { JsonScanner, MAX_DEPTH, STRICT_BYTES } from "../../src/wire/json-scanner.ts";
+import { MAX_DEPTH, STRICT_BYTES } from "../../src/wire/json-place.ts";
+import { JsonScanner } from "../../src/wire/json-scanner.ts";
 import { utf8 } from "../../src/wire/utf8-text.ts";
 import { bytesOf } from "./cut-source.ts";
 import { cuts, jsonBytes } from "./json-text.ts";
@@ -191,6 +192,34 @@ describe("the JSON scanner", () => {
       }
   });
 
+  /** Far from the end, where nobody watches and tokens are passed over whole. */
+  const passedOver = [
+    (text: string) => `[${text},"and so on, and so on"]`,
+    (text: string) => `[[0.5,-1e3 , ${text}],"and so on, and so on"]`,
+    (text: string) => `{"a":"b\\n","c" :${text},"d":[ ],"and so on":"and so on"}`,
+    (text: string) => `{${text}:[{ },{"":null}],"and so on":"and so on"}`,
+  ];
+
+  it.each(passedOver.map((wrap) => [wrap("…"), wrap]))("judges anything as JSON.parse does in %j", (_, wrap) => {
+    const alphabet = [...'{}[]:,"\\ 0-1.eE+\n', "true", "nul", "\\u0041", '"a"', "\u0001", "é"];
+    const texts = alphabet.flatMap((a) => alphabet.flatMap((b) => alphabet.map((c) => a + b + c)));
+    for (const text of [...rows, ...texts]) {
+      const bytes = bytesOf(wrap(text));
+      for (const sizes of [[bytes.length], [23]]) {
+        const { verdict } = scanInPieces(bytes, sizes);
+        if (verdict !== expected(wrap(text))) expect.fail(`${wrap(text)} in ${sizes} is ${verdict}`);
+      }
+    }
+  });
+
+  it("goes as deep among what it passes over, and no deeper", () => {
+    const nested = (depth: number) => bytesOf(`[0,${"[".repeat(depth)}0${"]".repeat(depth)},"and so on"]`);
+    for (const sizes of [[10_000], [100], [7]]) {
+      expect(scanInPieces(nested(MAX_DEPTH - 1), sizes).verdict).toBe("fine");
+      expect(scanInPieces(nested(MAX_DEPTH), sizes).verdict).toBe("too-deep");
+    }
+  });
+
   it("judges any text as JSON.parse does, wherever it is cut", () => {
     fc.assert(
       fc.property(jsonBytes, cuts, fc.boolean(), (bytes, sizes, watch) => {
@@ -264,13 +293,14 @@ describe("the JSON scanner", () => {
   it("decodes as the whole-body path does", () => {
     fc.assert(
       fc.property(jsonBytes, (bytes) => {
-        let value: { value: unknown } | { fault: string };
+        let parsed: ParsedJson | { fault: string };
         try {
-          value = { value: JSON.parse(utf8().decode(bytes)) };
+          const text = utf8().decode(bytes);
+          parsed = { value: JSON.parse(text), text };
         } catch {
-          value = { fault: "not-json" };
+          parsed = { fault: "not-json" };
         }
-        expect(parseJson(bytes)).toEqual(value);
+        expect(parseJson(bytes)).toEqual(parsed);
       }),
       { numRuns: 1000 },
     );

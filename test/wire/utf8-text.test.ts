@@ -1,6 +1,7 @@
 // UTF-8 is checked across every cut, and a quote is found where it is, not where the decoded text has it.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { quoteEnd } from "../../src/wire/json-bytes.ts";
 import { Utf8Text, utf8 } from "../../src/wire/utf8-text.ts";
 import { bytesOf } from "./cut-source.ts";
 
@@ -19,7 +20,7 @@ describe("UTF-8 as it comes", () => {
     const bytes = bytesOf('😀x"yé');
     expect(text.take(bytes, 0, 3)).toBe(true);
     expect(text.take(bytes, 3, bytes.length)).toBe(true);
-    expect(text.quote(bytes, 3, bytes.length)).toBe(5);
+    expect(quoteEnd(bytes, 3, bytes.length)).toBe(5);
   });
 
   it("finds the first quote from anywhere, in slices of any alphabet", () => {
@@ -32,7 +33,7 @@ describe("UTF-8 as it comes", () => {
         expect(text.take(bytes, 0, middle) && text.take(bytes, middle, bytes.length)).toBe(true);
         const at = Math.min(middle + from, bytes.length);
         const found = bytes.indexOf(0x22, at);
-        expect(text.quote(bytes, at, bytes.length)).toBe(found < 0 ? bytes.length : found);
+        expect(quoteEnd(bytes, at, bytes.length)).toBe(found < 0 ? bytes.length : found);
       }),
       { numRuns: 200 },
     );
@@ -46,6 +47,9 @@ describe("UTF-8 as it comes", () => {
       [0x80],
       [0xf4, 0x90, 0x80, 0x80],
       [0xe6, 0x97, 0x41],
+      [0xe6],
+      [0xf0, 0x9f],
+      [0xf8, 0x88, 0x80, 0x80],
     ]) {
       const bytes = new Uint8Array([0x61, ...junk, 0x62]);
       expect(isUtf8(bytes)).toBe(false);
