@@ -231,6 +231,11 @@ function settle(settings: Settings): Config {
   };
 }
 
+/** Where we are reached from outside. */
+export function ownOrigin({ publicUrl }: Pick<Config, "publicUrl">, requestUrl: string): string {
+  return publicUrl ?? new URL(requestUrl).origin;
+}
+
 function splitList(value: string): string[] {
   return value
     .split(",")

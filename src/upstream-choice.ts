@@ -1,13 +1,13 @@
 // Which upstream the gateway calls: a real service by its URL, or the platform that lives beside it.
 import { type Context, Hono } from "hono";
-import type { Config } from "./config.ts";
+import { type Config, ownOrigin } from "./config.ts";
 import { settingsOf } from "./door.ts";
 import type { GatewayContext } from "./gateway/env.ts";
 import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
 import type { JobEnv } from "./gateway/jobs/target.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
-import { Breaker, type Upstream, usualTimes } from "./gateway/upstream.ts";
+import { Breaker, type CallOut, type Upstream, usualTimes } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
 import type { AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
@@ -17,18 +17,18 @@ import type { Send } from "./wire/webhook.ts";
 const breakers = new Map<string, Breaker>();
 
 /** The platform is called as the real service is, only that its requests never leave the Worker. */
-function upstreamOf({ upstream, upstreamKey: key }: Config, origin: string, toPlatform: Send): Upstream {
+function upstreamOf({ upstream, upstreamKey: key }: Config, origin: () => string, toPlatform: CallOut): Upstream {
   const remote = upstream.kind === "remote";
-  const base = remote ? `${upstream.url}/v2` : `${origin}/platform/v2`;
+  const base = remote ? `${upstream.url}/v2` : `${origin()}/platform/v2`;
   const breaker = breakers.get(base) ?? new Breaker();
   breakers.set(base, breaker);
-  return { base, key, send: remote ? (request) => fetch(request) : toPlatform, breaker, times: usualTimes };
+  return { base, key, send: remote ? (url, init) => fetch(url, init) : toPlatform, breaker, times: usualTimes };
 }
 
 export function findUpstream(c: Context<JobEnv>): Upstream {
   const config = c.get("config");
-  const origin = config.publicUrl ?? new URL(c.req.url).origin;
-  return upstreamOf(config, origin, async (request) => embedded.fetch(request, c.env, c.executionCtx));
+  const origin = () => ownOrigin(config, c.req.url);
+  return upstreamOf(config, origin, async (url, init) => embedded.fetch(new Request(url, init), c.env, c.executionCtx));
 }
 
 /** Files of the embedded platform, without the network. */
@@ -56,11 +56,11 @@ export class UserMeter extends Meter {
     super(ctx, env);
     const reading = settingsOf(env);
     if (!reading.ok) return;
-    const origin = reading.config.publicUrl ?? insideOrigin;
+    const origin = () => reading.config.publicUrl ?? insideOrigin;
     this.ask = asker(
       reading.config,
       imagesOf(reading.config, env).links,
-      upstreamOf(reading.config, origin, (request) => ctx.exports.default.fetch(request)),
+      upstreamOf(reading.config, origin, (url, init) => ctx.exports.default.fetch(url, init)),
     );
   }
 }

@@ -10,17 +10,20 @@ const chanceBytes = 8;
 export const admissionPattern = "[0-7][0-9a-hjkmnp-tv-z]{9}[0-9a-f][0-9a-hjkmnp-tv-z]{12}";
 
 export function newAdmission(now: number, chance = crypto.getRandomValues(new Uint8Array(chanceBytes))): string {
-  const bits = chance.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-  return encode(BigInt(now), timeDigits) + encode(bits, chanceDigits);
+  let time = "";
+  for (let rest = now; time.length < timeDigits; rest = Math.floor(rest / 32)) time = alphabet.charAt(rest % 32) + time;
+  const halves = new DataView(chance.buffer, chance.byteOffset);
+  let [high, low] = [halves.getUint32(0), halves.getUint32(4)];
+  let random = "";
+  while (random.length < chanceDigits) {
+    random = alphabet.charAt(low & 31) + random;
+    low = (low >>> 5) | (high << 27);
+    high >>>= 5;
+  }
+  return time + random;
 }
 
 /** The moment of an admission, in milliseconds. */
 export function admittedAt(admission: string): number {
   return [...admission.slice(0, timeDigits)].reduce((sum, digit) => sum * 32 + alphabet.indexOf(digit), 0);
-}
-
-function encode(value: bigint, digits: number): string {
-  let text = "";
-  for (let rest = value; text.length < digits; rest >>= 5n) text = alphabet[Number(rest & 31n)] + text;
-  return text;
 }

@@ -27,7 +27,7 @@ export function gatewayRoutes(findUpstream: FindUpstream, ownMedia: OwnMedia): H
   gateway.route("/", sessionRoutes(identifyCaller));
   gateway.route("/", minting);
   gateway.route("/", jobRoutes(findUpstream, findImages));
-  gateway.route("/", hookRoutes(findImages));
+  gateway.route("/", hookRoutes(findImages, findUpstream));
   gateway.route("/", imageRoutes(findImages, ownMedia));
   gateway.route("/", usageRoute);
   gateway.use("/admin/*", operatorOnly);

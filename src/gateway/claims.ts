@@ -1,6 +1,6 @@
 // What a caller's token says of the quota, as a meter asks it: the plan, and what the token narrows.
 import type { GatewayEnv } from "./env.ts";
-import { plansByName } from "./quota/admin-plans.ts";
+import { plansOf } from "./quota/admin-plans.ts";
 import type { Claims } from "./quota/admissions.ts";
 
 export function claimsOf({
@@ -12,7 +12,7 @@ export function claimsOf({
   const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
   return {
     plan,
-    plans: plansByName(control),
+    plans: plansOf(control),
     token:
       narrows && tokenId !== undefined
         ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }

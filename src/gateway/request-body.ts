@@ -1,5 +1,5 @@
 // A request's body at the gateway's door: held where it is small, handed over where it is not, refused where it is too large.
-import { type ByteSource, parseJson, readHead, readWhole, statedLength } from "../wire/body.ts";
+import { type ByteSource, isSmall, parseJson, readHead, readSmall, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 
 /** What is read whole, parsed, and may be reused or joined; a larger body streams. */
@@ -16,16 +16,38 @@ export interface LargeBody {
 export async function openBody(request: Request, limitBytes: number): Promise<OpenedBody> {
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw bodyProblem("too-large", limitBytes);
-  const head = await readHead(request.body, wholeBytes, length);
+  const head = isSmall(request) ? await readSmall(request) : await readHead(request.body, wholeBytes, length);
   if ("fault" in head) throw bodyProblem(head.fault, limitBytes);
   return head.ended ? { whole: head.bytes } : { large: { source: head, length, limitBytes } };
 }
 
-export async function readBody(request: Request, limitBytes: number): Promise<Uint8Array> {
-  const whole = await readWhole(request.body, limitBytes, statedLength(request.headers));
-  if ("fault" in whole) throw bodyProblem(whole.fault, limitBytes);
-  return whole.bytes;
+/** A large body, piece by piece within its limit; a piece's bytes are gone once it was taken. Answers with its length. */
+export async function readPieces(
+  { source: { head, reader }, length, limitBytes }: LargeBody,
+  take: (piece: Uint8Array) => Promise<void>,
+): Promise<number> {
+  await take(head);
+  let total = head.byteLength;
+  let buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes);
+  for (let ended = false; !ended; ) {
+    const { value, done }: { value?: Uint8Array | undefined; done: boolean } = await reader
+      .readAtLeast(pieceBytes, new Uint8Array(buffer))
+      .catch(() => {
+        throw bodyProblem("source-gone", limitBytes);
+      });
+    total += value?.byteLength ?? 0;
+    if (total > limitBytes) {
+      reader.cancel("too large").catch(() => {});
+      throw bodyProblem("too-large", limitBytes);
+    }
+    if (value?.byteLength) await take(value);
+    if (value) buffer = value.buffer;
+    ended = done || value === undefined;
+  }
+  if (length !== undefined && total !== length) throw bodyProblem("source-gone", limitBytes);
+  return total;
 }
+const pieceBytes = 64 * 1024;
 
 export function parseBody(bytes: Uint8Array): unknown {
   const parsed = parseJson(bytes);

@@ -1,9 +1,8 @@
 // The bytes of an upstream's answer, in bounded time and memory, and the JSON that they spell.
 import { Problem } from "../errors.ts";
-import { type ByteSource, type Head, parseJson, readHead, statedLength } from "../wire/body.ts";
-import type { Upstream } from "./upstream.ts";
+import { type ByteSource, type Head, isSmall, parseJson, readHead, readSmall } from "../wire/body.ts";
+import type { Answered } from "./upstream.ts";
 
-export type From = Pick<Upstream, "key" | "times">;
 export type ReadBytes = { readonly bytes: Uint8Array } | { readonly large: ByteSource };
 
 export function isJson({ headers }: Response): boolean {
@@ -11,37 +10,18 @@ export function isJson({ headers }: Response): boolean {
 }
 
 /** All of it, or where there is more than so many bytes, what came so far and the reader of the rest. */
-export async function readBytes(response: Response, { times }: From, wholeBytes: number): Promise<ReadBytes> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), times.bodyMs);
+export async function readBytes({ response, clock }: Answered, wholeBytes: number): Promise<ReadBytes> {
   const head = isSmall(response)
-    ? await readSmall(response, late.signal)
-    : await readHead(response.body, wholeBytes, undefined, late.signal);
-  clearTimeout(timer);
-  if (late.signal.aborted) throw new Problem("UPSTREAM_TIMEOUT", "The model service's answer did not end in time.");
+    ? await clock.race(readSmall(response)).catch(tooLate)
+    : await readHead(response.body, wholeBytes, undefined, clock.signal);
+  clock.stop();
+  if (clock.isOver) throw new Problem("UPSTREAM_TIMEOUT", "The model service's answer did not end in time.");
   if ("fault" in head) throw new Problem("UPSTREAM_TRUNCATED", "The model service's answer ended in the middle.");
   const bytes = withoutMark(head.ended ? head.bytes : head.head);
   return head.ended ? { bytes } : { large: { head: bytes, reader: head.reader } };
 }
 
-const smallBytes = 16 * 1024;
-
-/** HTTP holds a body to its stated length, unless the body grows when it is decoded. */
-function isSmall({ headers }: Response): boolean {
-  const length = statedLength(headers);
-  return length !== undefined && length <= smallBytes && !headers.has("Content-Encoding");
-}
-
-/** One read of the runtime's own, for most answers: it costs half of what a reader does. */
-async function readSmall(response: Response, late: AbortSignal): Promise<Head> {
-  const given = Promise.withResolvers<Head>();
-  late.addEventListener("abort", () => given.resolve({ fault: "source-gone" }), { once: true });
-  const whole = response.arrayBuffer().then(
-    (buffer): Head => ({ ended: true, bytes: new Uint8Array(buffer) }),
-    (): Head => ({ fault: "source-gone" }),
-  );
-  return Promise.race([whole, given.promise]);
-}
+const tooLate = (): Head => ({ fault: "source-gone" });
 
 /** Some services write a byte order mark in front of their JSON. */
 function withoutMark(bytes: Uint8Array): Uint8Array {
@@ -58,8 +38,8 @@ export interface ParsedAnswer {
 export function parseAnswer(bytes: Uint8Array, key: string): ParsedAnswer | undefined {
   const parsed = parseJson(bytes);
   if ("fault" in parsed) return undefined;
-  const text = new TextDecoder().decode(bytes);
-  const holdsKey = text.includes(key) || (text.includes("\\") && JSON.stringify(parsed.value).includes(key));
+  const { value, text } = parsed;
+  const holdsKey = text.includes(key) || (text.includes("\\") && JSON.stringify(value).includes(key));
   if (holdsKey) console.error(JSON.stringify({ upstream: "answered with our key", setting: "UPSTREAM_API_KEY" }));
-  return { value: parsed.value, holdsKey };
+  return { value, holdsKey };
 }

@@ -1,7 +1,7 @@
 // What the caller is told where the upstream did not answer well: its own words only where they are its JSON error.
 import { type ErrorCode, Problem } from "../errors.ts";
-import { retryAfterSeconds } from "./upstream.ts";
-import { type From, isJson, parseAnswer, readBytes } from "./upstream-body.ts";
+import { type Answered, dropBody, retryAfterSeconds } from "./upstream.ts";
+import { isJson, parseAnswer, readBytes } from "./upstream-body.ts";
 
 const errorBytes = 64 * 1024;
 const maxDetailLength = 500;
@@ -20,16 +20,17 @@ const meanings = {
 } as const satisfies Partial<Record<ErrorCode, string>>;
 type Meaning = keyof typeof meanings;
 
-export async function problemOf(response: Response, from: From): Promise<Problem> {
+export async function problemOf(answered: Answered): Promise<Problem> {
+  const { response, upstream } = answered;
   const { status } = response;
-  if (status < 200) return dropped(response, "UPSTREAM_BAD_ANSWER");
-  if (status < 400) return dropped(response, "UPSTREAM_REDIRECT");
-  if (status === 401 || status === 403) return refused(response);
+  if (status < 200) return dropped(answered, "UPSTREAM_BAD_ANSWER");
+  if (status < 400) return dropped(answered, "UPSTREAM_REDIRECT");
+  if (status === 401 || status === 403) return refused(answered);
   const code = codeOf(status);
   const saysLittle = code === "UPSTREAM_INVALID" || code === "JOB_NOT_FOUND" ? "UPSTREAM_BAD_TYPE" : code;
-  if (!isJson(response)) return dropped(response, saysLittle);
-  const read = await readBytes(response, from, errorBytes);
-  const parsed = "bytes" in read ? parseAnswer(read.bytes, from.key) : undefined;
+  if (!isJson(response)) return dropped(answered, saysLittle);
+  const read = await readBytes(answered, errorBytes);
+  const parsed = "bytes" in read ? parseAnswer(read.bytes, upstream.key) : undefined;
   if ("large" in read) read.large.reader.cancel("too large").catch(() => {});
   const detail = parsed && !parsed.holdsKey ? detailOf(parsed.value) : undefined;
   if (parsed) return new Problem(code, detail ?? meanings[code], retryAfter(response, code));
@@ -47,15 +48,16 @@ function codeOf(status: number): Meaning {
 }
 
 /** None of its text is for the caller. */
-export async function dropped(response: Response, code: Meaning): Promise<Problem> {
-  await response.body?.cancel().catch(() => {});
-  return new Problem(code, meanings[code], retryAfter(response, code));
+export async function dropped(answered: Answered, code: Meaning): Promise<Problem> {
+  await dropBody(answered);
+  return new Problem(code, meanings[code], retryAfter(answered.response, code));
 }
 
 /** Our key is wrong, which is our fault: the log says so, the caller learns no more than that. */
-function refused(response: Response): Promise<Problem> {
-  console.error(JSON.stringify({ upstream: "refused our key", status: response.status, setting: "UPSTREAM_API_KEY" }));
-  return dropped(response, "UPSTREAM_REFUSED");
+function refused(answered: Answered): Promise<Problem> {
+  const { status } = answered.response;
+  console.error(JSON.stringify({ upstream: "refused our key", status, setting: "UPSTREAM_API_KEY" }));
+  return dropped(answered, "UPSTREAM_REFUSED");
 }
 
 function retryAfter({ headers }: Response, code: Meaning): Record<string, string> {

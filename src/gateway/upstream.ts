@@ -1,12 +1,15 @@
 // The client of the upstream: adds the server's key, builds the URL of checked segments, never follows a redirect.
 import { Problem } from "../errors.ts";
-import type { Send } from "../wire/webhook.ts";
+import { Clock } from "./clock.ts";
+
+/** As `fetch`; told apart from it, so that the platform beside the gateway can be called as a real service is. */
+export type CallOut = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface Upstream {
   /** Up to and with the interface's version: `https://api.example.com/v2`. */
   readonly base: string;
   readonly key: string;
-  readonly send: Send;
+  readonly send: CallOut;
   readonly breaker: Breaker;
   readonly times: Times;
 }
@@ -42,6 +45,14 @@ export interface Call {
   readonly signal?: AbortSignal;
 }
 
+/** An answer whose head came in time. Its clock goes on until the body was read, or is handed over. */
+export interface Answered {
+  readonly response: Response;
+  readonly clock: Clock;
+  /** Whose key no answer may say back, and whose patience counts. */
+  readonly upstream: Pick<Upstream, "key" | "times">;
+}
+
 const firstPauseMs = 100;
 /** What a proxy in front of the upstream says when it could not connect, beside the upstream's own refusals. */
 const notTaken: ReadonlySet<number> = new Set([429, 503, 521, 523]);
@@ -70,7 +81,7 @@ export class Breaker {
 const failuresToOpen = 20;
 const openMs = 5_000;
 
-export async function callUpstream(upstream: Upstream, call: Call): Promise<Response> {
+export async function callUpstream(upstream: Upstream, call: Call): Promise<Answered> {
   if (upstream.breaker.isOpen(Date.now())) {
     throw new Problem("UPSTREAM_DOWN", "The model service cannot be reached at the moment.", { "Retry-After": "5" });
   }
@@ -79,12 +90,12 @@ export async function callUpstream(upstream: Upstream, call: Call): Promise<Resp
     const outcome = await attempt(upstream, call);
     const waitMs = pauseBefore(outcome, call, pauseMs);
     if (waitMs === undefined || Date.now() + waitMs > deadline) return conclude(outcome);
-    if (outcome instanceof Response) await outcome.body?.cancel();
+    if (!(outcome instanceof Problem)) await dropBody(outcome);
     await scheduler.wait(waitMs);
   }
 }
 
-type Outcome = Response | Problem;
+type Outcome = Answered | Problem;
 
 /** How long to pause before another try, with full jitter; undefined where there is none. */
 function pauseBefore(outcome: Outcome, call: Call, pauseMs: number): number | undefined {
@@ -92,8 +103,9 @@ function pauseBefore(outcome: Outcome, call: Call, pauseMs: number): number | un
   if (!whole || call.signal?.aborted) return undefined;
   if (outcome instanceof Problem)
     return call.repeatable && outcome.code === "UPSTREAM_UNREACHABLE" ? jitter(pauseMs) : undefined;
-  if (!notTaken.has(outcome.status)) return undefined;
-  return Math.max(1000 * (retryAfterSeconds(outcome.headers, Date.now()) ?? 0), jitter(pauseMs));
+  const { status, headers } = outcome.response;
+  if (!notTaken.has(status)) return undefined;
+  return Math.max(1000 * (retryAfterSeconds(headers, Date.now()) ?? 0), jitter(pauseMs));
 }
 
 /** Whichever way it is written: in seconds, or as a date. */
@@ -108,35 +120,43 @@ function jitter(pauseMs: number): number {
   return Math.random() * pauseMs;
 }
 
-function conclude(outcome: Outcome): Response {
+function conclude(outcome: Outcome): Answered {
   if (outcome instanceof Problem) throw outcome;
   return outcome;
 }
 
-async function attempt({ base, key, send, breaker, times }: Upstream, call: Call): Promise<Outcome> {
-  const abort = new AbortController();
+async function attempt(upstream: Upstream, call: Call): Promise<Outcome> {
+  const { send, breaker, times } = upstream;
   const headMs = (call.waitMs ?? 0) + times.headMs;
-  const timer = startTimer(() => abort.abort(timedOut), call.sent ? times.streamMs : headMs);
-  const sent = () => timer.restart(headMs);
-  call.sent?.then(sent, () => {});
-  const leave = () => abort.abort();
-  call.signal?.addEventListener("abort", leave);
-  if (call.signal?.aborted) leave();
+  const clock = new Clock(call.sent ? times.streamMs : headMs);
+  let isSent = call.sent === undefined;
+  call.sent?.then(
+    () => {
+      isSent = true;
+      clock.restart(headMs);
+    },
+    () => {},
+  );
   try {
-    const response = await send(requestOf(base, key, call, abort.signal));
+    const response = await clock.race(send(urlOf(upstream, call), initOf(upstream, call, clock)));
     if (isDown(response.status)) breaker.failed(Date.now());
     else breaker.succeeded();
-    return response;
+    clock.extend(times.bodyMs);
+    return { response, clock, upstream };
   } catch {
-    const late = abort.signal.reason === timedOut;
-    // Neither a caller that left nor a body that broke off says anything about the upstream.
-    if (late || !(call.signal?.aborted || call.sent)) breaker.failed(Date.now());
-    if (late) return new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
+    clock.stop();
+    // Neither a caller that left nor a body that broke off, or took too long, says anything about the upstream.
+    const isItsFault = clock.isOver ? isSent : !(call.signal?.aborted || call.sent);
+    if (isItsFault) breaker.failed(Date.now());
+    if (clock.isOver) return new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
     return new Problem("UPSTREAM_UNREACHABLE", "The model service could not be reached.");
-  } finally {
-    timer.stop();
-    call.signal?.removeEventListener("abort", leave);
   }
+}
+
+/** None of its text is for anybody. */
+export async function dropBody({ response, clock }: Answered): Promise<void> {
+  clock.stop();
+  await response.body?.cancel().catch(() => {});
 }
 
 /** A 500 is an answer to one request; these say that nobody is there to answer any. */
@@ -144,29 +164,24 @@ function isDown(status: number): boolean {
   return status > 500 && status !== 501;
 }
 
-function startTimer(ring: () => void, ms: number) {
-  let timer: ReturnType<typeof setTimeout> | null = setTimeout(ring, ms);
-  return {
-    stop: () => {
-      clearTimeout(timer);
-      timer = null;
-    },
-    restart: (ms: number) => {
-      if (timer === null) return;
-      clearTimeout(timer);
-      timer = setTimeout(ring, ms);
-    },
-  };
+/** A body that streams is cut off with its call; what a caller holds open ends when the caller leaves. */
+function signalOf({ signal, sent }: Call, clock: Clock): AbortSignal | undefined {
+  if (signal === undefined) return sent && clock.signal;
+  return AbortSignal.any([signal, clock.signal]);
 }
 
-const timedOut = new Error("no answer in time");
+function urlOf({ base }: Upstream, { segments, query }: Call): string {
+  return `${base}/${segments.join("/")}${query ? `?${query}` : ""}`;
+}
 
 /** The caller's headers stay here: what goes out is named in this place alone. */
-function requestOf(base: string, key: string, call: Call, signal: AbortSignal): Request {
+function initOf({ key }: Upstream, call: Call, clock: Clock): RequestInit {
   const headers: Record<string, string> = { Authorization: `Bearer ${key}`, Accept: call.accept ?? "application/json" };
-  if (call.body !== undefined) headers["Content-Type"] = "application/json";
-  const url = `${base}/${call.segments.join("/")}${call.query ? `?${call.query}` : ""}`;
-  const init: RequestInit = { method: call.method, headers, redirect: "manual", signal };
-  if (call.body !== undefined) init.body = call.body;
-  return new Request(url, init);
+  const init: RequestInit = { method: call.method, headers, redirect: "manual" };
+  const signal = signalOf(call, clock);
+  if (signal) init.signal = signal;
+  if (call.body === undefined) return init;
+  headers["Content-Type"] = "application/json";
+  init.body = call.body;
+  return init;
 }

@@ -3,6 +3,7 @@ import type { MiddlewareHandler } from "hono";
 import { Problem } from "../errors.ts";
 import { findModel } from "../models/index.ts";
 import { type Remote, remote } from "../wire/remote.ts";
+import { accountOf } from "./accounts.ts";
 import type { PlatformEnv } from "./auth.ts";
 import { isKnown } from "./known-endpoints.ts";
 import type { Account } from "./management/account.ts";
@@ -40,5 +41,5 @@ export const endpoint: MiddlewareHandler<EndpointEnv> = async (c, next) => {
 };
 
 function isManaged(accounts: DurableObjectNamespace<Account>, account: string, name: string): Promise<boolean> {
-  return isKnown(queueName(account, name), () => remote(accounts, account).hasEndpoint(name));
+  return isKnown(queueName(account, name), () => accountOf(accounts, account).hasEndpoint(name));
 }

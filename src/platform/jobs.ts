@@ -1,7 +1,9 @@
 // The job interface: run, follow, steer.
+
 import { zValidator } from "@hono/zod-validator";
 import { type Context, Hono } from "hono";
 import * as z from "zod";
+import { ownOrigin } from "../config.ts";
 import {
   healthSchema,
   jobSchema,
@@ -79,7 +81,7 @@ export const jobs = new Hono<EndpointEnv>()
   });
 
 export function originOf(c: Context<EndpointEnv>): string {
-  return c.get("config").publicUrl ?? new URL(c.req.url).origin;
+  return ownOrigin(c.get("config"), c.req.url);
 }
 
 /** Nothing else was ever a job's id; asking for it is the same as asking for a job that is gone. */

@@ -1,11 +1,13 @@
 // GENERATION: one object a job of an owner (`media/<tag>`) and one a reusable request (`reuse/<scope>/<hash>`). Thin.
 import { DurableObject } from "cloudflare:workers";
+import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
 import { type Remote, remote } from "../../wire/remote.ts";
 import * as flights from "./flight.ts";
 import { ImageCache, type Reusable } from "./image-cache.ts";
 import * as jobs from "./job-media.ts";
-import type { Media, MediaField } from "./media.ts";
+import type { Media } from "./media.ts";
+import { endOf } from "./media-key.ts";
 import { isReusableAt } from "./reuse-key.ts";
 import { StoredState } from "./stored-state.ts";
 
@@ -77,6 +79,35 @@ export class Generation extends DurableObject<Env> {
     return { kept: after.kept, rider: after.riders[sight.admission] ?? null };
   }
 
+  /** Of an answer that streams: the key of its link, before anybody knows how it ends. */
+  reserve(field: MediaField, key: string): jobs.Handed {
+    const { kept } = this.#job.value;
+    const known = kept.find(({ media }) => media.field === field);
+    if (known) return { key: known.key, expiresAt: known.media.expiresAt };
+    const state = jobs.reserve(this.#job.value, field, key);
+    if (state !== this.#job.value) this.#setJob(state);
+    const reserved = state.reserved?.[field] ?? key;
+    return { key: reserved, expiresAt: endOf(reserved) };
+  }
+
+  withdraw(): void {
+    this.#setJob(jobs.withdraw(this.#job.value));
+  }
+
+  /** Links that were handed out before the job's own name was known: what it ended with, kept in KV by its own object. */
+  mirror(kept: readonly jobs.Keyed[]): void {
+    if (this.#job.value.kept.length === 0) this.#setJob({ ...this.#job.value, kept, written: true });
+  }
+
+  /** A link of an owner's own to what another's job ended with. */
+  adopt(one: jobs.Keyed): "new" | "known" | "removed" {
+    const { kept, removed } = this.#job.value;
+    if (removed.includes(one.media.field)) return "removed";
+    if (kept.length > 0) return "known";
+    this.conclude({ admission: "", ref: "", status: "COMPLETED", media: [one] });
+    return "new";
+  }
+
   find(field: MediaField): Media | undefined {
     return jobs.find(this.#job.value, field);
   }
@@ -85,6 +116,10 @@ export class Generation extends DurableObject<Env> {
   flightOf(admission: string): string | undefined {
     const { flight, riders } = this.#job.value;
     return flight !== null && riders[admission] ? flight : undefined;
+  }
+
+  riderOf(admission: string): jobs.Rider | undefined {
+    return this.#job.value.riders[admission];
   }
 
   detach(admission: string): jobs.Rider | undefined {

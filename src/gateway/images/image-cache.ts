@@ -1,6 +1,7 @@
 // What KV keeps: `media/<key>`, where a link leads, and `reuse/<scope>/<hash>`, which request has been answered before.
 import * as z from "zod";
 import { type Media, mediaSchema } from "./media.ts";
+import { endOf } from "./media-key.ts";
 
 /** KV refuses a shorter lifetime than a minute by its own clock, which may be ahead of ours. */
 const minLifetimeMs = 90_000;
@@ -32,8 +33,9 @@ export class ImageCache {
     this.#kv = kv;
   }
 
+  /** As long as its key may be asked for, which is longer than it is served where the job's end was known late. */
   async put(key: string, media: Media, now: number): Promise<void> {
-    await this.#write(mediaCacheKey(key), media, media.expiresAt, now);
+    await this.#write(mediaCacheKey(key), media, endOf(key), now);
   }
 
   find(key: string): Promise<Media | undefined> {

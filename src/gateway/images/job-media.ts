@@ -1,9 +1,17 @@
 // One owner's job as its `GENERATION` object knows it: the media that it ended with, first word counts, and who rides on it.
-import type { Media, MediaField } from "./media.ts";
+import type { MediaField } from "../../contract/media-fields.ts";
+import type { Media } from "./media.ts";
+import { endOf } from "./media-key.ts";
 
 export interface Keyed {
   readonly key: string;
   readonly media: Media;
+}
+
+/** A key that an answer may carry, and when its link ends, as far as that is known. */
+export interface Handed {
+  readonly key: string;
+  readonly expiresAt: number;
 }
 
 /** How an admission came to the job: it leads it, rides along for nothing, or has got off. */
@@ -12,6 +20,8 @@ export type Rider = "lead" | "joined" | "detached";
 export interface JobState {
   /** Set once, by whoever saw the job's end first. */
   readonly kept: readonly Keyed[];
+  /** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
+  readonly reserved?: Readonly<Partial<Record<MediaField, string>>>;
   /** KV has them. */
   readonly written: boolean;
   readonly removed: readonly MediaField[];
@@ -37,8 +47,26 @@ export function expect(state: JobState, { admission, rider, flight, ref }: Expec
   return { ...state, flight, ref, riders: { ...state.riders, [admission]: rider } };
 }
 
+/** Whoever comes second is told what the first one got. */
+export function reserve(state: JobState, field: MediaField, key: string): JobState {
+  return state.reserved?.[field] === undefined ? { ...state, reserved: { ...state.reserved, [field]: key } } : state;
+}
+
+/** The answer was no job's end. */
+export function withdraw({ reserved: _, ...state }: JobState): JobState {
+  return state;
+}
+
 export function keep(state: JobState, media: readonly Keyed[]): JobState {
-  return state.kept.length > 0 || media.length === 0 ? state : { ...state, kept: media };
+  if (state.kept.length > 0 || media.length === 0) return state;
+  return { ...state, kept: media.map((one) => underReserved(one, state)) };
+}
+
+/** A link may end before its key does, not after it: who looks later than the first does not make it longer. */
+function underReserved(one: Keyed, { reserved }: JobState): Keyed {
+  const key = reserved?.[one.media.field];
+  if (key === undefined) return one;
+  return { key, media: { ...one.media, expiresAt: Math.min(one.media.expiresAt, endOf(key)) } };
 }
 
 export function detach(state: JobState, admission: string): JobState {

@@ -1,15 +1,17 @@
 // A finished job as its owner sees it: links of ours for the upstream's media, built when the answer is written.
 import type { Config } from "../../config.ts";
+import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
 import type { Model } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { Ending } from "../quota/metering.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import { type Concluded, type Generation, jobObject } from "./generation.ts";
-import type { Keyed } from "./job-media.ts";
-import { mediaIn } from "./media.ts";
+import type { Handed, Keyed } from "./job-media.ts";
+import { expiryOf, isLink, mediaIn } from "./media.ts";
 import { type MediaKeys, mediaKeysOf } from "./media-key.ts";
 import { mayReuse } from "./reuse-key.ts";
+import { StreamedLinks } from "./streamed-links.ts";
 
 export interface EndedJob {
   readonly owner: string;
@@ -19,6 +21,10 @@ export interface EndedJob {
   readonly ref: string;
   readonly admission: string;
   readonly ending: Ending | undefined;
+  /** The answer streamed: of its output only what was seen of it is known. */
+  readonly partly?: boolean;
+  /** Keys that the answer handed out before it said the job's id. */
+  readonly early?: ReadonlyMap<MediaField, string>;
 }
 
 export interface Presented {
@@ -54,6 +60,46 @@ export class Links {
     return this.#presented(answer, concluded, origin);
   }
 
+  /**
+   * The key for a URL that passes by, before its answer's end is known; whoever asks again is told the same. Undefined
+   * for what is no link, and where nobody can be asked: then the URL stays, and is no dead link.
+   */
+  async reserve(
+    { owner, model, admission, ref }: Pick<EndedJob, "owner" | "model" | "admission"> & { ref: string | undefined },
+    { field, url, completedAt }: { field: MediaField; url: string; completedAt: number },
+    now: number,
+  ): Promise<Handed | undefined> {
+    const known = this.#seen.get(admission, now);
+    if (known) {
+      const kept = known.kept.find(({ media }) => media.field === field);
+      return kept && { key: kept.key, expiresAt: kept.media.expiresAt };
+    }
+    if (!isLink(url)) return undefined;
+    const expiresAt = expiryOf(url, completedAt);
+    try {
+      const tag = await this.#keys.tagOf({ owner, model, ref: ref ?? admission });
+      const key = await this.#keys.mint(tag, field, expiresAt);
+      return ref === undefined ? { key, expiresAt } : await jobObject(this.#generation, tag).reserve(field, key);
+    } catch (error) {
+      logUnkept(error);
+      return undefined;
+    }
+  }
+
+  /** What was handed out belongs to no good end: the job may have another one. */
+  async withdraw({ owner, model, ref }: Pick<EndedJob, "owner" | "model" | "ref">): Promise<void> {
+    try {
+      await jobObject(this.#generation, await this.#keys.tagOf({ owner, model, ref })).withdraw();
+    } catch (error) {
+      logUnkept(error);
+    }
+  }
+
+  /** The links of an answer that streams. */
+  stream(job: Pick<EndedJob, "owner" | "model" | "admission">, origin: string): StreamedLinks {
+    return new StreamedLinks(this, job, origin);
+  }
+
   /** A retry makes the same job end once more. */
   forget(admission: string): void {
     this.#seen.set(admission, nothing, 0);
@@ -64,23 +110,42 @@ export class Links {
     this.#seen.set(admission, { kept: [], rider: "detached" }, now + rememberMs);
   }
 
+  /** Whether its owner got off a job that goes on for others, here or in another isolate. */
+  async isDetached(job: Pick<EndedJob, "owner" | "model" | "known" | "ref" | "admission">, now: number) {
+    const seen = this.#seen.get(job.admission, now);
+    if (seen || !mayReuse(job.known, this.#config)) return seen?.rider === "detached";
+    try {
+      const object = jobObject(this.#generation, await this.#keys.tagOf(job));
+      return (await object.riderOf(job.admission)) === "detached";
+    } catch (error) {
+      logUnkept(error);
+      return false;
+    }
+  }
+
   /** One call for an isolate and an admission; without it the upstream's URL is all there is, and it is no dead link. */
   async #conclude(answer: UpstreamJob, job: EndedJob): Promise<Concluded> {
-    const { owner, model, ref, admission, ending, known } = job;
+    const { owner, model, ref, admission, ending, known, partly, early } = job;
     const { costMicroUsd = null, completedAt = Date.now() } = ending ?? {};
     const completed = answer.status === "COMPLETED";
-    const media = completed ? mediaIn(answer.output, { owner, model, costMicroUsd, completedAt }) : [];
+    const media = completed ? mediaIn(answer.output, { owner, model, costMicroUsd, completedAt, partly }) : [];
     if (media.length === 0 && !mayReuse(known, this.#config)) return nothing;
     try {
       const tag = await this.#keys.tagOf({ owner, model, ref });
       const keyed = await Promise.all(
-        media.map(async (one) => ({ key: await this.#keys.mint(tag, one.field, one.expiresAt), media: one })),
+        media.map(async (one) => ({
+          key: early?.get(one.field) ?? (await this.#keys.mint(tag, one.field, one.expiresAt)),
+          media: one,
+        })),
       );
+      if (early && early.size > 0) {
+        const name = await this.#keys.tagOf({ owner, model, ref: admission });
+        await jobObject(this.#generation, name).mirror(keyed);
+      }
       const sight = { admission, ref, status: answer.status, media: keyed };
       return await jobObject(this.#generation, tag).conclude(sight);
     } catch (error) {
-      const name = error instanceof Error ? error.name : "unknown";
-      console.warn(JSON.stringify({ binding: "GENERATION", problem: "media was not kept", error: name }));
+      logUnkept(error);
       return nothing;
     }
   }
@@ -99,12 +164,21 @@ export class Links {
     return { answer: { ...answer, output: this.withLinks(answer.output, kept, origin) }, kept, joined };
   }
 
+  /** The link as an answer carries it. */
+  shown(key: string, url: string, origin: string | undefined): string {
+    return this.#config.imageLinks === "gateway" && origin !== undefined ? linkOf(origin, key) : url;
+  }
+
   withLinks(output: unknown, kept: readonly Keyed[], origin: string | undefined): object {
-    const gateway = this.#config.imageLinks === "gateway" && origin !== undefined;
-    const links = kept.map(({ key, media }) => [media.field, gateway ? linkOf(origin, key) : media.url]);
+    const links = kept.map(({ key, media }) => [media.field, this.shown(key, media.url, origin)]);
     const expiresAt = Math.min(...kept.map(({ media }) => media.expiresAt));
     return { ...(output as object), ...Object.fromEntries(links), expires_at: new Date(expiresAt).toISOString() };
   }
+}
+
+function logUnkept(error: unknown): void {
+  const name = error instanceof Error ? error.name : "unknown";
+  console.warn(JSON.stringify({ binding: "GENERATION", problem: "media was not kept", error: name }));
 }
 
 /** Where a link of ours is fetched. */

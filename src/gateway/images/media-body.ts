@@ -4,13 +4,22 @@ import { maxMediaBytes, type Opened } from "./source.ts";
 const blockBytes = 256 * 1024;
 
 /** The stream, and the work of filling it; the work never throws: a source that breaks leaves the stream broken. */
-export function rejoin({ head, rest, size }: Pick<Opened, "head" | "rest" | "size">): {
+export function rejoin(opened: Pick<Opened, "response" | "head" | "rest" | "size">): {
   readonly stream: ReadableStream<Uint8Array>;
   readonly work: Promise<void>;
 } {
+  const { head, rest, size } = opened;
   const { readable, writable } = size === undefined ? new IdentityTransformStream() : new FixedLengthStream(size);
   const writer = writable.getWriter();
-  const work = pump(writer, head, rest).catch(async (error) => {
+  const flow = async () => {
+    await writer.write(head);
+    if (size === undefined) return pump(writer, head.byteLength, rest);
+    // What states its size is held to it by the stream: the runtime carries it on by itself.
+    writer.releaseLock();
+    rest.releaseLock();
+    await opened.response.body?.pipeTo(writable);
+  };
+  const work = flow().catch(async (error) => {
     await Promise.allSettled([writer.abort(error), rest.cancel(error)]);
   });
   return { stream: readable, work };
@@ -18,11 +27,10 @@ export function rejoin({ head, rest, size }: Pick<Opened, "head" | "rest" | "siz
 
 async function pump(
   to: WritableStreamDefaultWriter<Uint8Array>,
-  head: Uint8Array,
+  begun: number,
   rest: ReadableStreamBYOBReader,
 ): Promise<void> {
-  await to.write(head);
-  let sent = head.byteLength;
+  let sent = begun;
   let block: ArrayBufferLike = new ArrayBuffer(blockBytes);
   for (;;) {
     const read = await rest.readAtLeast(blockBytes, new Uint8Array(block));

@@ -1,8 +1,8 @@
 // The key of a media link. It says when it ends and proves itself: one that is made up or over costs no storage call.
 import type { Config } from "../../config.ts";
+import type { MediaField } from "../../contract/media-fields.ts";
 import { oncePer } from "../../wire/once-per.ts";
 import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
-import type { MediaField } from "./media.ts";
 
 const letters = { image_url: "i", video_url: "v", audio_url: "a" } as const satisfies Record<MediaField, string>;
 const pattern = /^(([0-9a-f]{32})-([iva])([0-9a-z]{9}))-([0-9a-f]{16})$/;
@@ -19,6 +19,11 @@ export interface MediaKey {
   readonly tag: string;
   readonly field: MediaField;
   readonly expiresAt: number;
+}
+
+/** The moment that a minted key names. */
+export function endOf(key: string): number {
+  return Number.parseInt(pattern.exec(key)?.[4] ?? "", 36);
 }
 
 export class MediaKeys {

@@ -1,9 +1,7 @@
 // What is kept of a finished picture, film or sound: where it lies and until when. Pure; the rest of the room builds on it.
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
-
-export const mediaFields = ["image_url", "video_url", "audio_url"] as const;
-export type MediaField = (typeof mediaFields)[number];
+import { isMediaField, mediaFields } from "../../contract/media-fields.ts";
 
 const moment = z.int().min(0);
 
@@ -34,13 +32,15 @@ interface Finished {
   readonly model: string;
   readonly costMicroUsd: number | null;
   readonly completedAt: number;
+  /** Of the output only this much is known: no other request can be answered with it. */
+  readonly partly?: boolean | undefined;
 }
 
 /** An output's media; nothing for base64 and for what is no URL. */
-export function mediaIn(output: unknown, { owner, model, costMicroUsd, completedAt }: Finished): Media[] {
+export function mediaIn(output: unknown, { owner, model, costMicroUsd, completedAt, partly }: Finished): Media[] {
   if (typeof output !== "object" || output === null) return [];
   const members = output as Record<string, unknown>;
-  const others = othersOf(members);
+  const others = partly ? undefined : othersOf(members);
   return mediaFields.flatMap((field) => {
     const url = members[field];
     if (!isLink(url)) return [];
@@ -52,7 +52,7 @@ export function mediaIn(output: unknown, { owner, model, costMicroUsd, completed
   });
 }
 
-function isLink(value: unknown): value is string {
+export function isLink(value: unknown): value is string {
   if (typeof value !== "string" || value.length > maxUrlLength) return false;
   const url = URL.parse(value);
   return url !== null && url.protocol !== "data:";
@@ -60,9 +60,7 @@ function isLink(value: unknown): value is string {
 
 /** Undefined where there is too much of it to keep: then the answer is not reused. */
 function othersOf(members: Record<string, unknown>): Record<string, unknown> | undefined {
-  const others = Object.fromEntries(
-    Object.entries(members).filter(([name]) => !(mediaFields as readonly string[]).includes(name)),
-  );
+  const others = Object.fromEntries(Object.entries(members).filter(([name]) => !isMediaField(name)));
   return JSON.stringify(others).length > maxOthersLength ? undefined : others;
 }
 

@@ -9,8 +9,8 @@ import type { MediaKey } from "./media-key.ts";
 import type { FileKind } from "./sniff.ts";
 import { fetchMedia, maxMediaBytes, type Opened, openMedia, type Sources, sniffMedia } from "./source.ts";
 
-/** A stream that two read is held as far as they are apart: larger files are fetched once more for the cache. */
-const sharedBytes = 2 * 1024 * 1024;
+/** So much is held of a file that does not say its size, or that is cut here. */
+const heldBytes = 2 * 1024 * 1024;
 
 export interface Retrieval {
   readonly key: MediaKey;
@@ -83,10 +83,11 @@ async function whole(retrieval: Retrieval): Promise<Response> {
   }
   const { stream, work } = rejoin(opened);
   waitUntil(work);
-  if (size === undefined || size > sharedBytes) {
+  if (size === undefined) {
     waitUntil(fill(retrieval));
     return answer(retrieval, stream, 200, headers);
   }
+  // The runtime reads for both at the pace of the slower one, and holds next to nothing.
   const [client, kept] = stream.tee();
   waitUntil(cache(retrieval, kept, kind));
   return answer(retrieval, client, 200, headers);
@@ -143,13 +144,13 @@ function part(
 async function cut(retrieval: Retrieval, range: ByteRange): Promise<Response | undefined> {
   const opened = await openMedia(retrieval.sources, retrieval.media.url);
   const { size, kind } = opened;
-  if (size === undefined || size > sharedBytes) {
+  if (size === undefined || size > heldBytes) {
     await opened.rest.cancel().catch(() => {});
     return undefined;
   }
   const { stream, work } = rejoin(opened);
   retrieval.waitUntil(work);
-  const bytes = await readBounded(stream, sharedBytes).catch(() => undefined);
+  const bytes = await readBounded(stream, heldBytes).catch(() => undefined);
   if (!bytes) throw new Problem("MEDIA_UNAVAILABLE", "The media ended in the middle.");
   retrieval.waitUntil(cache(retrieval, bytes, kind));
   const asked = resolveRange(range, size);
@@ -171,13 +172,15 @@ async function fill(retrieval: Retrieval): Promise<void> {
 /** One that does not say its size is kept only where it is small: a stream that broke must not pass for a file. */
 async function keep(retrieval: Retrieval, stream: ReadableStream<Uint8Array>, opened: Opened): Promise<void> {
   if (opened.size !== undefined) return cache(retrieval, stream, opened.kind);
-  const bytes = await readBounded(stream, sharedBytes);
+  const bytes = await readBounded(stream, heldBytes);
   if (bytes) await cache(retrieval, bytes, opened.kind);
 }
 
 async function cache(retrieval: Retrieval, body: BodyInit, kind: FileKind): Promise<void> {
   const headers = { ...fileHeaders(retrieval, kind), "Cache-Control": cacheControl(retrieval) };
   await caches.default.put(retrieval.cacheUrl, new Response(body, { headers })).catch(() => {});
+  // What the cache did not take is waited for by nobody: it would be held here whole, or never end.
+  if (body instanceof ReadableStream) await body.cancel().catch(() => {});
 }
 
 /** The name is ours, so that nothing of the source's reaches a disk's name. */

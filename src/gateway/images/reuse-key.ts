@@ -33,5 +33,5 @@ export async function nameReuse(
   const [scope, whose] = reuseScope === "shared" ? [sharedScope, ""] : [`user-${caller.ownerHash}`, caller.owner];
   const text = JSON.stringify([whose, model.id, CATALOG_VERSION, canonicalInput(model, input)]);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  return reuseCacheKey(scope, Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join(""));
+  return reuseCacheKey(scope, digest.toHex());
 }

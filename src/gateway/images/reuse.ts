@@ -19,6 +19,13 @@ export interface Asker {
 const cachedPrefix = "cached-";
 const syncPrefix = "sync-";
 const rememberedCharacters = 256 * 1024;
+/** As long may a link that its owner deleted elsewhere still be handed out here: KV itself serves it as long. */
+const rememberMs = 60_000;
+
+/** A link of the caller's own, and whether nobody had it before. */
+export interface Owned extends Keyed {
+  readonly isNew: boolean;
+}
 
 export class Reuse {
   readonly #config: Config;
@@ -26,8 +33,8 @@ export class Reuse {
   readonly #keys: MediaKeys;
   readonly #generation: DurableObjectNamespace<Generation>;
   readonly #links: Links;
-  /** Links that were minted for who asked what another had asked. */
-  readonly #minted = new BoundedMemory<true>(rememberedCharacters);
+  /** Links that an answer from the cache may carry: their owners had not deleted them a while ago. */
+  readonly #alive = new BoundedMemory<true>(rememberedCharacters);
 
   constructor(config: Config, env: Pick<Env, "IMAGES" | "GENERATION">, links: Links) {
     this.#config = config;
@@ -59,18 +66,24 @@ export class Reuse {
     return entry && isReusableAt(entry.media, now) ? entry : undefined;
   }
 
-  /** The answer under a link of the caller's own: `DELETE` then removes it for nobody else. */
-  async own({ key, media }: Reusable, { owner }: Asker, now: number): Promise<Keyed> {
-    if (media.owner === owner) return { key, media };
-    const mine = { ...media, owner };
+  /** The answer under a link of the caller's own: `DELETE` removes it for nobody else. Undefined once that was done. */
+  async own(found: Reusable, { owner }: Asker, now: number): Promise<Owned | undefined> {
+    const isFirst = found.media.owner === owner;
+    // In a scope of their own the answer went with the link; a shared one stays for the others.
+    if (isFirst && this.#config.reuseScope === "user") return { ...found, isNew: false };
+    const { key, media } = isFirst ? found : await this.#linkOf(found, owner);
+    if (this.#alive.get(key, now)) return { key, media, isNew: false };
+    const read = await this.#keys.read(key);
+    const adopted = read ? await jobObject(this.#generation, read.tag).adopt({ key, media }) : "removed";
+    if (adopted === "removed") return undefined;
+    this.#alive.set(key, true, now + rememberMs);
+    return { key, media, isNew: adopted === "new" };
+  }
+
+  /** A further owner's link to what the first one's leads to: the same whenever it is made. */
+  async #linkOf({ key, media }: Reusable, owner: string): Promise<Keyed> {
     const tag = await this.#keys.tagOf({ owner, model: media.model, ref: `${cachedPrefix}${key}` });
-    const minted = await this.#keys.mint(tag, media.field, media.expiresAt);
-    if (!this.#minted.get(minted, now)) {
-      const sight = { admission: "", ref: "", status: "COMPLETED", media: [{ key: minted, media: mine }] };
-      await jobObject(this.#generation, tag).conclude(sight);
-      this.#minted.set(minted, true, media.expiresAt);
-    }
-    return { key: minted, media: mine };
+    return { key: await this.#keys.mint(tag, media.field, media.expiresAt), media: { ...media, owner } };
   }
 
   /** What a link leads to: KV, and where that does not know yet, the object that was told first. */
@@ -80,6 +93,7 @@ export class Reuse {
 
   /** The link, and in the owner's own scope the answer to the same request: others keep theirs. */
   async remove({ text, tag, field }: MediaKey): Promise<void> {
+    this.#alive.set(text, true, 0);
     const request = await jobObject(this.#generation, tag).removeMedia(field);
     const own = request !== undefined && !isShared(request) ? request : undefined;
     await this.#cache.remove(text, own);

@@ -1,7 +1,10 @@
 // The media that jobs ended with: fetched by link, listed and deleted by whoever's it is.
+
 import { zValidator } from "@hono/zod-validator";
 import { Hono } from "hono";
 import * as z from "zod";
+import { ownOrigin } from "../../config.ts";
+import { mediaFields } from "../../contract/media-fields.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
 import { orRefuse } from "../../wire/refusals.ts";
@@ -13,7 +16,6 @@ import { authenticate, permitted } from "../guards.ts";
 import type { GalleryCalls } from "../quota/metering.ts";
 import type { Images } from "./images.ts";
 import { linkOf } from "./links.ts";
-import { mediaFields } from "./media.ts";
 import { type MediaKey, mediaKeysOf } from "./media-key.ts";
 import { retrieve } from "./retrieval.ts";
 import type { Sources } from "./source.ts";
@@ -51,6 +53,7 @@ async function serve(c: GatewayContext, { reuse }: Images, ownMedia: OwnMedia): 
   if (key.expiresAt <= now) throw expired(key);
   const media = await reuse.media(key);
   if (!media) throw unknown;
+  if (media.expiresAt <= now) throw expired(media);
   const config = c.get("config");
   const waitUntil = (work: Promise<unknown>) => c.executionCtx.waitUntil(work);
   const sources = sourcesOf(c, ownMedia);
@@ -66,12 +69,12 @@ async function readKey(c: GatewayContext): Promise<MediaKey> {
   return key;
 }
 
-function expired({ expiresAt }: MediaKey): Problem {
+function expired({ expiresAt }: Pick<MediaKey, "expiresAt">): Problem {
   return new Problem("GONE", `This link expired at ${new Date(expiresAt).toISOString()}.`);
 }
 
 function originOf(c: GatewayContext): string {
-  return c.get("config").publicUrl ?? new URL(c.req.url).origin;
+  return ownOrigin(c.get("config"), c.req.url);
 }
 
 function cacheUrlOf(c: GatewayContext, { text }: MediaKey): string {

@@ -1,22 +1,28 @@
 // A job's answer as its owner sees it: the handle for the upstream's id, and the headers that go with it.
+
 import type { Context } from "hono";
+import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
 import { endingOf, settle } from "./settling.ts";
 import type { JobEnv } from "./target.ts";
 
-/** A job as its owner sees it. At its end the media is kept first, and the meter is told beside it. */
+/**
+ * A job as its owner sees it. At its end the media is kept first, and the meter is told beside it. Of an answer that
+ * streamed only part is known.
+ */
 export async function presentJob(
   c: Context<JobEnv>,
   answer: UpstreamJob,
   job: Handle,
   handle: string,
+  partly = false,
 ): Promise<{ readonly presented: UpstreamJob; readonly costMicroUsd: number | undefined }> {
   const seenAt = Date.now();
   const { name: model, model: known } = c.get("target");
   const ending = endingOf(answer, c.get("target"), job, seenAt);
-  const ended = { ...job, owner: c.get("principal").owner, model, known, ending };
+  const ended = { ...job, owner: c.get("principal").owner, model, known, ending, partly };
   const seen = await c.get("images").links.present(answer, ended, originOf(c), seenAt);
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
@@ -27,7 +33,7 @@ export async function presentJob(
 
 /** Where the gateway's own links lead to. */
 export function originOf(c: Context<JobEnv>): string {
-  return c.get("config").publicUrl ?? new URL(c.req.url).origin;
+  return ownOrigin(c.get("config"), c.req.url);
 }
 
 export async function answerJob(
@@ -35,8 +41,9 @@ export async function answerJob(
   answer: UpstreamJob,
   job: Handle,
   handle: string,
+  partly = false,
 ): Promise<Response> {
-  const { presented, costMicroUsd } = await presentJob(c, answer, job, handle);
+  const { presented, costMicroUsd } = await presentJob(c, answer, job, handle, partly);
   const headers: Record<string, string> = { "Content-Type": "application/json" };
   if (isFinal(answer.status) && costMicroUsd !== undefined) {
     c.get("exchange").costMicroUsd = costMicroUsd;

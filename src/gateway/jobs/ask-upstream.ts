@@ -18,9 +18,10 @@ export function asker(config: Config, links: Links, upstream: Upstream): AskUpst
   return async ({ model, ref, owner, admission }) => {
     try {
       const segments = [model, "status", ref];
-      const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
-      const opened = await openJob(response, upstream, keptBytes);
-      const answer = "whole" in opened ? opened.whole : await readFacts(opened.large, upstream.times);
+      const signal = AbortSignal.timeout(upstream.times.headMs + upstream.times.bodyMs);
+      const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, signal });
+      const opened = await openJob(answered, keptBytes);
+      const answer = "whole" in opened ? opened.whole : (await readFacts(opened.large, upstream.times)).job;
       const status = jobStates.find((state) => state === answer?.status);
       if (answer === undefined || status === undefined) return "unreachable";
       if (!isFinal(status)) return { status, costMicroUsd: null, completedAt: 0 };
@@ -29,7 +30,7 @@ export function asker(config: Config, links: Links, upstream: Upstream): AskUpst
       const ending = endingOf(answer, target, { ref, admission }, Date.now());
       const id = await handlesOf(config).mint({ owner, model }, { ref, admission });
       const { costMicroUsd = null, completedAt = Date.now() } = ending ?? {};
-      const ended = { owner, model, known, ref, admission, ending };
+      const ended = { owner, model, known, ref, admission, ending, partly: "large" in opened };
       const seen = await links.present(answer, ended, config.publicUrl, Date.now());
       const { output, ...others } = seen.answer;
       const body = JSON.stringify({ ...others, ...("whole" in opened && { output }), id });

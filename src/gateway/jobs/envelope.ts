@@ -9,6 +9,7 @@ import type { Kind } from "../../wire/json-listener.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
 import { type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
+import { digestAsItPasses, readDigest } from "./body-digest.ts";
 import type { Target } from "./target.ts";
 
 /** What must be known before the meter is asked. */
@@ -19,15 +20,21 @@ export interface Envelope {
   readonly webhook: string | undefined;
   readonly ttlMs: number;
   readonly hasS3Config: boolean;
-  /** What an idempotency key stands for: all of a small body, the beginning and the length of a large one. */
+  /** What an idempotency key stands for: all of a small body. Of a large one it is the beginning, and then its digest. */
   readonly bytes: Uint8Array;
-  readonly length: number | undefined;
+  /** Reads a large body to its end instead of relaying it; a small one has none. */
+  readonly digest?: () => Promise<string>;
   /** What goes upstream, with the gateway's webhook in place of the client's. */
-  readonly relayed: (webhook: string | undefined, accept: Accept) => Relayed;
+  readonly relayed: (webhook: string | undefined, passing: Passing) => Relayed;
 }
 
-/** Called with what a streamed body asks for, before its last byte is sent; a Problem that it throws cuts the body off. */
-export type Accept = (request: JobRequest) => Promise<void>;
+/** How a large body passes. */
+export interface Passing {
+  /** Its digest is wanted too, which costs time. */
+  readonly digested: boolean;
+  /** Called with what it asks for before its last byte is sent; a Problem that it throws cuts the body off. */
+  readonly accept: (request: JobRequest, digest: string | undefined) => Promise<void>;
+}
 
 export interface Relayed {
   readonly body: BodyInit;
@@ -51,7 +58,6 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
     ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
     hasS3Config: request.s3Config !== undefined,
     bytes,
-    length: bytes.byteLength,
     relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),
   };
 }
@@ -65,22 +71,24 @@ export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
     ttlMs: limits.ttlMs.max,
     hasS3Config: false,
     bytes: body.source.head.subarray(0, wholeBytes),
-    length: body.length,
-    relayed: (own, accept) => relayLarge(body, rules, own, accept),
+    digest: () => readDigest(body),
+    relayed: (own, passing) => relayLarge(body, rules, own, passing),
   };
 }
 
 const encoder = new TextEncoder();
 
-function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, accept: Accept): Relayed {
+function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, passing: Passing): Relayed {
   let request: JobRequest | undefined;
+  const digested = passing.digested ? digestAsItPasses(body.source) : undefined;
   const { stream, done } = scanRequest<Problem>({
     ...body,
+    source: digested?.source ?? body.source,
     inject: encoder.encode(own === undefined ? "" : `"webhook":${JSON.stringify(own)},`),
     verdict: async (summary) => {
       try {
         request = checkSummary(summary, rules);
-        await accept(request);
+        await passing.accept(request, await digested?.digest());
         return undefined;
       } catch (error) {
         if (error instanceof Problem) return error;

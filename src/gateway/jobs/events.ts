@@ -6,7 +6,7 @@ import { readControl } from "../guards.ts";
 import type { IdentifyCaller } from "../identity/authenticate.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
-import { presentJob } from "./answer.ts";
+import { originOf, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
 import { type Handle, handlesOf } from "./handle.ts";
@@ -43,7 +43,7 @@ export function authenticateByTicket(identifyCaller: IdentifyCaller): Middleware
 export async function mintTicket(c: Context<JobEnv>): Promise<Response> {
   await ownJob(c);
   const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint(c.get("principal"), c.req.path, Date.now());
-  const origin = c.get("config").publicUrl ?? new URL(c.req.url).origin;
+  const origin = originOf(c);
   return c.json({ url: `${origin}${c.req.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
 }
 
@@ -104,11 +104,11 @@ function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
     });
   return {
     poll: async () => {
-      const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`), upstream);
+      const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`));
       return { status: String(status), stream: Array.isArray(stream) ? stream : [] };
     },
     final: async (): Promise<UpstreamJob> => {
-      const answer = await readJob(await ask("status"), upstream);
+      const answer = await readJob(await ask("status"));
       const id = await handlesOf(c.get("config")).mint({ owner: c.get("principal").owner, model }, job);
       return (await presentJob(c, answer, job, id)).presented;
     },

@@ -5,13 +5,14 @@ import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../wire/body.ts";
 import { newAdmission } from "../admission.ts";
 import { keptResult } from "../kept-result.ts";
-import { type Call, callUpstream } from "../upstream.ts";
+import { type Answered, type Call, callUpstream } from "../upstream.ts";
 import { openJob, openObject, readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
-import { answerJob, logUnsettled } from "./answer.ts";
+import { answerJob, logUnsettled, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { answerLarge, scanLarge } from "./large-answer.ts";
-import { endingOf, forgetEnding, isTold, settle } from "./settling.ts";
+import { outlive } from "./outlive.ts";
+import { forgetEnding, isTold } from "./settling.ts";
 import { admit, payerTerms, setQuota, tookNothing } from "./submit.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
@@ -36,9 +37,9 @@ async function follow(c: Context<JobEnv>, operation: string, how: Partial<Call>)
   if (cached) return c.json(cached);
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, operation, job.ref];
-  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true, ...how });
+  const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, ...how });
   try {
-    const opened = await openJob(response, upstream);
+    const opened = await openJob(answered);
     if ("large" in opened) return await answerLarge(c, opened.large, job);
     return await answerJob(c, opened.whole, job, c.req.param("job") ?? "");
   } catch (error) {
@@ -60,14 +61,13 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
   const cached = await cachedJob(c, job);
   if (cached) return c.json(format === "array" ? [] : { status: cached.status, stream: [] });
   const upstream = c.get("upstream");
-  const response = await callUpstream(upstream, {
+  const answered = await callUpstream(upstream, {
     ...{ method: "GET", segments: [c.get("target").name, "stream", job.ref], query: `wait=${waitMs}`, waitMs },
     // A chunk is handed out once: a second try could lose what the first one took.
     repeatable: false,
     signal: c.req.raw.signal,
   });
-  const opened =
-    format === "array" ? { whole: await readObject(response, upstream) } : await openObject(response, upstream);
+  const opened = format === "array" ? { whole: await readObject(answered) } : await openObject(answered);
   if ("large" in opened) return streamLarge(c, opened.large);
   const { status, stream } = opened.whole;
   if (typeof status !== "string" || !Array.isArray(stream)) {
@@ -78,21 +78,18 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
 }
 
 function streamLarge(c: Context<JobEnv>, source: ByteSource): Response {
-  const { stream, done } = scanLarge(source, c.get("upstream").times, () => undefined);
+  const { stream, done } = scanLarge(source, c.get("upstream").times, { replace: () => undefined });
   c.executionCtx.waitUntil(done);
   return c.body(stream, 200, { "Content-Type": "application/json" });
 }
 
-/** A stream says that the job is at its end, not what it cost: the job's status does. */
+/** A stream says that the job is at its end, not what it cost nor made: the job's status does. */
 async function settleStreamed(c: Context<JobEnv>, job: Handle): Promise<void> {
   if (isTold(job.admission, Date.now())) return;
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "status", job.ref];
-  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
-  const answer = await readJob(response, upstream);
-  const ending = endingOf(answer, c.get("target"), job, Date.now());
-  const body = () => JSON.stringify({ ...answer, id: c.req.param("job") });
-  if (ending) await settle(c.get("meter")(), ending, body);
+  const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
+  await presentJob(c, await readJob(answered), job, c.req.param("job") ?? "");
 }
 
 export async function cancel(c: Context<JobEnv>): Promise<Response> {
@@ -102,8 +99,8 @@ export async function cancel(c: Context<JobEnv>): Promise<Response> {
   if (await getOff(c, job)) return c.json({ id: c.req.param("job"), status: "CANCELLED" });
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "cancel", job.ref];
-  const response = await callUpstream(upstream, { method: "POST", segments, repeatable: true });
-  return answerJob(c, await readJob(response, upstream), job, c.req.param("job") ?? "");
+  const answered = await callUpstream(upstream, { method: "POST", segments, repeatable: true });
+  return answerJob(c, await readJob(answered), job, c.req.param("job") ?? "");
 }
 
 /** Who shares a job gets off it; the last one's cancel is the upstream's. */
@@ -126,10 +123,14 @@ function mayShare(c: Context<JobEnv>): boolean {
   return model !== undefined && model.output !== "text" && c.get("config").imageReuse !== "never";
 }
 
-/** The same job once more, admitted anew at what it was reserved at before; who rode along reserved nothing then. */
 export async function retry(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
   if (await cachedJob(c, job)) throw new Problem("NOT_RETRYABLE", "Only a failed job can be retried.");
+  return outlive(c, runAgain(c, job));
+}
+
+/** Admitted anew at what the job was reserved at before; who rode along reserved nothing then. */
+async function runAgain(c: Context<JobEnv>, job: Handle): Promise<Response> {
   const upstream = c.get("upstream");
   const meter = c.get("meter")();
   const admission = newAdmission(Date.now());
@@ -139,11 +140,11 @@ export async function retry(c: Context<JobEnv>): Promise<Response> {
     ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd || c.get("target").maxMicroUsd },
     ...{ ttlMs: retryTtlMs, retentionMs: retryRetentionMs, webhook: undefined, idempotency: undefined },
   });
-  let response: Response | undefined;
+  let answered: Answered | undefined;
   try {
     const segments = [c.get("target").name, "retry", job.ref];
-    response = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
-    const answer = await readJob(response, upstream);
+    answered = await callUpstream(upstream, { method: "POST", segments, repeatable: false });
+    const answer = await readJob(answered);
     forgetEnding(job.admission);
     c.get("images").links.forget(job.admission);
     c.executionCtx.waitUntil(meter.bind(admission, job.ref).catch(logUnsettled));
@@ -151,7 +152,7 @@ export async function retry(c: Context<JobEnv>): Promise<Response> {
     setQuota(body.headers, admitted);
     return body;
   } catch (error) {
-    if (tookNothing(error, response)) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
+    if (tookNothing(error, answered)) c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
     throw error;
   }
 }
@@ -163,6 +164,6 @@ const retryRetentionMs = 60 * 1000;
 export async function health(c: Context<JobEnv>): Promise<Response> {
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "health"];
-  const response = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
-  return c.json(await readObject(response, upstream));
+  const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true });
+  return c.json(await readObject(answered));
 }

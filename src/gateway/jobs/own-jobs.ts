@@ -56,7 +56,7 @@ async function cancelWaiting(c: Context<JobEnv>, job: MeteredJob & { ref: string
   const upstream = c.get("upstream");
   const ask = async (method: "GET" | "POST", operation: string) => {
     const segments = [job.model, operation, job.ref];
-    return readJob(await callUpstream(upstream, { method, segments, repeatable: true }), upstream);
+    return readJob(await callUpstream(upstream, { method, segments, repeatable: true }));
   };
   try {
     const { status } = await ask("GET", "status");
@@ -75,8 +75,8 @@ async function cancelWaiting(c: Context<JobEnv>, job: MeteredJob & { ref: string
 async function relayForOperator(c: Context<JobEnv>, method: "GET" | "POST", operation: string, query: string) {
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, operation];
-  const response = await callUpstream(upstream, { method, segments, query, repeatable: method === "GET" });
-  return c.json(await readObject(response, upstream));
+  const answered = await callUpstream(upstream, { method, segments, query, repeatable: method === "GET" });
+  return c.json(await readObject(answered));
 }
 
 function reached<T>(answer: Promise<T>): Promise<T> {

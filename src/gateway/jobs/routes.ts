@@ -46,7 +46,8 @@ export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): H
   const equip: MiddlewareHandler<JobEnv> = async (c, next) => {
     const { payer } = c.get("principal");
     const namespace = c.env.USER_METER;
-    c.set("meter", () => remote(namespace, payer) as unknown as Remote<Metering>);
+    let meter: Remote<Metering> | undefined;
+    c.set("meter", () => (meter ??= remote(namespace, payer) as unknown as Remote<Metering>));
     c.set("upstream", findUpstream(c));
     c.set("images", findImages(c as unknown as GatewayContext));
     await next();

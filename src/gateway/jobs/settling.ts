@@ -16,12 +16,21 @@ export function endingOf(
   seenAt: number,
 ): Ending | undefined {
   if (!isState(answer.status) || !isFinal(answer.status)) return undefined;
-  const ranMs = duration(answer.delayTime) + duration(answer.executionTime);
   return {
     ...{ admission, ref, status: answer.status, seenAt },
     costMicroUsd: costOf(answer.output, target) ?? null,
-    completedAt: ranMs > 0 ? Math.min(seenAt, admittedAt(admission) + ranMs) : seenAt,
+    completedAt: completionOf(answer, admission, seenAt),
   };
+}
+
+/** When the model was done, as far as the answer says it. */
+export function completionOf(
+  { delayTime, executionTime }: Pick<UpstreamJob, "delayTime" | "executionTime">,
+  admission: string,
+  seenAt: number,
+): number {
+  const ranMs = duration(delayTime) + duration(executionTime);
+  return ranMs > 0 ? Math.min(seenAt, admittedAt(admission) + ranMs) : seenAt;
 }
 
 function isState(status: string): status is JobState {

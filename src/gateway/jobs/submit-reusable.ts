@@ -4,11 +4,13 @@ import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
 import { newAdmission } from "../admission.ts";
 import type { Reusable } from "../images/image-cache.ts";
+import type { Owned } from "../images/reuse.ts";
 import { callUpstream } from "../upstream.ts";
 import { openJob, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { answerLarge } from "./large-answer.ts";
+import { outlive } from "./outlive.ts";
 import { admit, admitRequest, openEnvelope, relay, replay, type Submission, setQuota, submit } from "./submit.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
@@ -40,7 +42,7 @@ function marked(c: Context<JobEnv>, response: Response, cache: "HIT" | "MISS" | 
   return response;
 }
 
-/** No money, no meter. Undefined where no link can be made, which is a miss. */
+/** No money, and the meter is not waited for. Undefined where no link can be made, which is a miss. */
 async function answerHit(
   c: Context<JobEnv>,
   operation: "run" | "runsync",
@@ -51,12 +53,26 @@ async function answerHit(
   const principal = c.get("principal");
   const own = await reuse.own(found, principal, now).catch(() => undefined);
   if (!own) return undefined;
+  if (own.isNew) c.executionCtx.waitUntil(listOwned(c, own).catch(logUnlisted));
   const job = { ref: reuse.refOf(own.key, operation), admission: newAdmission(now) };
   const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
   const answer = operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(own, originOf(c));
   const ageSeconds = Math.max(0, Math.floor((now - own.media.completedAt) / 1000));
   const response = c.json({ id, ...answer }, 200, { Age: String(ageSeconds), "X-Cost": formatUsd(0) });
   return marked(c, response, "HIT");
+}
+
+/** The picture was paid for by whoever asked first. */
+async function listOwned(c: Context<JobEnv>, { key, media }: Owned): Promise<void> {
+  await c
+    .get("meter")()
+    .addToGallery(media.owner, { ...media, key, cost: 0 });
+}
+
+function logUnlisted(error: unknown): void {
+  console.warn(
+    JSON.stringify({ gallery: "a link is not listed", error: error instanceof Error ? error.name : "unknown" }),
+  );
 }
 
 async function fly(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
@@ -77,11 +93,8 @@ async function fly(c: Context<JobEnv>, submission: Submission, name: string): Pr
   return marked(c, await submit(c, submission), "MISS");
 }
 
-/** Goes on without its client: others wait for the job. */
 async function lead(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
-  const leading = takeOff(c, submission, name);
-  c.executionCtx.waitUntil(leading.catch(() => {}));
-  const led = await leading;
+  const led = await outlive(c, takeOff(c, submission, name));
   if (led instanceof Response) return led;
   const response = await follow(c, submission, led.ref, led.job);
   setQuota(response.headers, led.admitted);
@@ -173,8 +186,8 @@ async function follow(
   const upstream = c.get("upstream");
   const call = { method: "GET", segments: [c.get("target").name, "status-sync", ref], repeatable: true } as const;
   const { signal } = c.req.raw;
-  const response = await callUpstream(upstream, { ...call, query: `wait=${waitMs}`, waitMs, signal });
-  const opened = await openJob(response, upstream);
+  const answered = await callUpstream(upstream, { ...call, query: `wait=${waitMs}`, waitMs, signal });
+  const opened = await openJob(answered);
   if ("large" in opened) return answerLarge(c, opened.large, { ref, admission });
   return answerJob(c, opened.whole, { ref, admission }, handle);
 }

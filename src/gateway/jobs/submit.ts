@@ -6,21 +6,30 @@ import { type ErrorCode, Problem } from "../../errors.ts";
 import { claimsOf } from "../claims.ts";
 import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
-import { callUpstream } from "../upstream.ts";
+import { type Answered, callUpstream, dropBody } from "../upstream.ts";
 import { type OpenedJob, openJob, readJob } from "../upstream-answer.ts";
 import { answerJob, logUnsettled } from "./answer.ts";
-import { type Envelope, largeEnvelope, type Relayed, wholeEnvelope } from "./envelope.ts";
+import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
 import { answerLarge } from "./large-answer.ts";
+import { outlive } from "./outlive.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
 const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
-export async function submit(c: Context<JobEnv>, submission: Submission): Promise<Response> {
+export function submit(c: Context<JobEnv>, submission: Submission): Promise<Response> {
+  return outlive(c, takeIn(c, submission));
+}
+
+async function takeIn(c: Context<JobEnv>, submission: Submission): Promise<Response> {
   const { operation, waitMs, admission } = submission;
   const admitted = await admit(c, await admitRequest(c, submission));
-  if ("replay" in admitted) return replay(c, operation, waitMs, admitted.replay);
+  if ("replay" in admitted) {
+    const { digest } = submission.envelope;
+    if (digest && (await digest()) !== admitted.replay.digest) throw otherBody;
+    return replay(c, operation, waitMs, admitted.replay);
+  }
 
   const opened = await relay(c, submission);
   if ("large" in opened) {
@@ -76,14 +85,17 @@ export function payerTerms(c: Context<JobEnv>) {
   return { owner, bearer: { issuedAt, tokenId }, model: name, kind: model?.kind, ...claimsOf(c.var) };
 }
 
-async function fingerprint(c: Context<JobEnv>, operation: string, { bytes, length }: Envelope): Promise<string> {
-  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n${length ?? ""}\n`);
+/** A large body goes by its beginning here, whatever length it states: its digest decides. */
+async function fingerprint(c: Context<JobEnv>, operation: string, { bytes, digest }: Envelope): Promise<string> {
+  const size = digest ? "large" : bytes.byteLength;
+  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n${size}\n`);
   const whole = new Uint8Array(head.byteLength + bytes.byteLength);
   whole.set(head);
   whole.set(bytes, head.byteLength);
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", whole));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", whole)).toHex();
 }
+
+const otherBody = new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another body.");
 
 type Admitted = Exclude<AdmitAnswer, { code: unknown }>;
 
@@ -114,8 +126,9 @@ export function setQuota(headers: Headers, answer: AdmitAnswer): void {
 }
 
 /** It said so itself, or was never asked: nothing is owed. After anything else it may have taken the job. */
-export function tookNothing(error: unknown, response: Response | undefined): boolean {
-  if (response) return (response.status >= 300 && response.status < 500) || response.status === 503;
+export function tookNothing(error: unknown, answered: Answered | undefined): boolean {
+  const status = answered?.response.status;
+  if (status !== undefined) return (status >= 300 && status < 500) || status === 503;
   return error instanceof Problem && (neverAsked.has(error.code) || error.status < 500);
 }
 
@@ -126,19 +139,22 @@ export async function relay(
   { operation, waitMs, admission, envelope }: Submission,
 ): Promise<OpenedJob> {
   const upstream = c.get("upstream");
-  const relayed = envelope.relayed(await hookUrl(c, admission), (request) => oweWebhook(c, admission, request));
-  let response: Response | undefined;
+  const relayed = envelope.relayed(await hookUrl(c, admission), {
+    digested: c.req.header("Idempotency-Key") !== undefined,
+    accept: (request, digest) => tellOfPassed(c, admission, request, digest),
+  });
+  let answered: Answered | undefined;
   try {
-    response = await passed(relayed, () =>
+    answered = await passed(relayed.checked, () =>
       callUpstream(upstream, {
         ...{ method: "POST", segments: [c.get("target").name, operation], repeatable: false, waitMs },
         ...(operation === "runsync" && { query: `wait=${waitMs}` }),
         ...{ body: relayed.body, ...(relayed.checked && { sent: relayed.checked }) },
       }),
     );
-    return await openJob(response, upstream);
+    return await openJob(answered);
   } catch (error) {
-    const released = tookNothing(error, response);
+    const released = tookNothing(error, answered);
     if (released) c.executionCtx.waitUntil(c.get("meter")().release(admission).catch(logUnsettled));
     throw error instanceof Problem && error.code === "JOB_NOT_FOUND" ? unknownUpstream : error;
   }
@@ -148,9 +164,9 @@ export async function relay(
 const faultMs = 1_000;
 
 /** A body that was cut off because of a fault of its own is answered with that fault, whatever the upstream made of it. */
-async function passed({ checked }: Relayed, call: () => Promise<Response>): Promise<Response> {
-  if (!checked) return call();
-  const fault = checked.then(
+export async function passed(sent: Promise<unknown> | undefined, call: () => Promise<Answered>): Promise<Answered> {
+  if (!sent) return call();
+  const fault = sent.then(
     () => undefined,
     (error: unknown) => (error instanceof Problem && error.code !== "UPSTREAM_UNREACHABLE" ? error : undefined),
   );
@@ -159,21 +175,26 @@ async function passed({ checked }: Relayed, call: () => Promise<Response>): Prom
     throw (await inTime()) ?? error;
   });
   // One that refuses need not read to the end; one that takes the job before the end has not read what was sent.
-  const own = called.ok ? await inTime() : undefined;
-  if (own) await called.body?.cancel().catch(() => {});
+  const own = called.response.ok ? await inTime() : undefined;
+  if (own) await dropBody(called);
   if (own) throw own;
   return called;
 }
 
-/** Known once a large body has passed, and owed before its last byte: the job cannot end before. */
-async function oweWebhook(c: Context<JobEnv>, admission: string, { webhook }: JobRequest): Promise<void> {
-  if (webhook === undefined) return;
-  await c
-    .get("meter")()
-    .owe(admission, webhook)
-    .catch(() => {
-      throw meterAway();
-    });
+/** Known once a large body has passed, and told before its last byte: there is no job yet, so neither comes too late. */
+async function tellOfPassed(
+  c: Context<JobEnv>,
+  admission: string,
+  { webhook }: JobRequest,
+  digest: string | undefined,
+): Promise<void> {
+  const meter = c.get("meter")();
+  await Promise.all([
+    webhook !== undefined && meter.owe(admission, webhook),
+    digest !== undefined && meter.identify(admission, digest),
+  ]).catch(() => {
+    throw meterAway();
+  });
 }
 
 const unknownUpstream = new Problem("UPSTREAM_INVALID", "The model service does not know this model.");
@@ -189,8 +210,8 @@ export async function replay(
   const upstream = c.get("upstream");
   const model = c.get("target").name;
   if (operation === "run") return c.json({ id: handle, status: "IN_QUEUE" });
-  const response = await callUpstream(upstream, {
+  const answered = await callUpstream(upstream, {
     ...{ method: "GET", segments: [model, "status-sync", job.ref], query: `wait=${waitMs}`, repeatable: true, waitMs },
   });
-  return answerJob(c, await readJob(response, upstream), job, handle);
+  return answerJob(c, await readJob(answered), job, handle);
 }

@@ -1,6 +1,6 @@
 // What the operator set for one payer: a plan, rules of its own, grants, and what was revoked.
 import type { Rule } from "../rules.ts";
-import { type PlansByName, rulesOf } from "./plans.ts";
+import { PlansReader, rulesOf } from "./plans.ts";
 
 export interface Grant {
   readonly unit: Rule["unit"];
@@ -22,6 +22,7 @@ const usual: AccountSettings = { grants: [] };
 export class Settings {
   readonly #sql: SqlStorage;
   #current: AccountSettings;
+  readonly #plans = new PlansReader();
   readonly #revoked = new Map<string, number>();
 
   constructor(sql: SqlStorage) {
@@ -41,8 +42,8 @@ export class Settings {
     this.#sql.exec("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?)", JSON.stringify(this.#current));
   }
 
-  rules(plan: string, plans: PlansByName): readonly Rule[] {
-    return this.#current.rules ?? rulesOf(this.#current.plan ?? plan, plans);
+  rules(plan: string, plans: string): readonly Rule[] {
+    return this.#current.rules ?? rulesOf(this.#current.plan ?? plan, this.#plans.read(plans));
   }
 
   granted(now: number): Partial<Record<Rule["unit"], number>> {

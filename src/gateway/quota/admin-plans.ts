@@ -9,7 +9,7 @@ import { readSmallJson } from "../../wire/small-body.ts";
 import type { ControlView } from "../control/control-view.ts";
 import type { GatewayEnv } from "../env.ts";
 import { planNameSchema, type Rule, rulesSchema } from "../rules.ts";
-import { builtInPlans, type PlansByName } from "./plans.ts";
+import { builtInPlans, plansText } from "./plans.ts";
 
 const planParam = z.object({ plan: planNameSchema });
 const planSchema = z.strictObject({ rules: rulesSchema }).meta({ id: "Plan" });
@@ -21,13 +21,13 @@ export interface PlanKeeper {
   set(env: Env, name: string, rules: Rule[]): Promise<void>;
 }
 
-const known = new WeakMap<ControlView, { version: number; plans: PlansByName }>();
+const known = new WeakMap<ControlView, { version: number; plans: string }>();
 
 /** The operator's plans as a meter is told them, made once for each version that the isolate reads. */
-export function plansByName(control: ControlView): PlansByName {
+export function plansOf(control: ControlView): string {
   const made = known.get(control);
   if (made?.version === control.version) return made.plans;
-  const plans = Object.fromEntries([...control.plans].map(([name, { rules }]) => [name, rules]));
+  const plans = plansText(Object.fromEntries([...control.plans].map(([name, { rules }]) => [name, rules])));
   known.set(control, { version: control.version, plans });
   return plans;
 }

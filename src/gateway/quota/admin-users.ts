@@ -10,7 +10,7 @@ import { readControl } from "../guards.ts";
 import { isUserId, readOwner } from "../owners.ts";
 import { microUsd, planNameSchema, rulesSchema } from "../rules.ts";
 import type { AccountSettings, Grant } from "./account-settings.ts";
-import { plansByName } from "./admin-plans.ts";
+import { plansOf } from "./admin-plans.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import { meterOf, orUnavailable } from "./meter-stub.ts";
 import { endOf } from "./periods.ts";
@@ -95,7 +95,7 @@ function applied(settings: AccountSettings, { plan, rules }: z.output<typeof cha
 async function describeUser(c: GatewayContext, user: string): Promise<z.output<typeof userSchema>> {
   const owner = readOwner(user);
   const meter = meterOf(c.env, owner);
-  const plans = plansByName(await readControl(c));
+  const plans = plansOf(await readControl(c));
   const claims = { plan: c.get("config").defaultPlan, plans, token: undefined };
   const [settings, usage, revokedAt] = await orUnavailable(
     Promise.all([meter.settings(), meter.usage(claims), meter.revokedAt(owner)]),

@@ -1,4 +1,5 @@
 // How a payer's meter admits: revocation, idempotency, rules, the app's budget, and the reservation, in one turn.
+import { appliedRules } from "./applied-rules.ts";
 import { decide, neededOf, type Standing } from "./decide.ts";
 import type { Endings } from "./endings.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -6,8 +7,9 @@ import { joinedOperation } from "./metered-jobs.ts";
 import type { AdmitAnswer, AdmitRequest } from "./metering.ts";
 import { dayOf } from "./periods.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
+import type { Counter } from "./request-windows.ts";
 import { payersAccount } from "./spending.ts";
-import { type Account, covers, scopeOf, standingsOf } from "./standings.ts";
+import { type Account, standingsOf } from "./standings.ts";
 
 /** Whose rules count: what the token claims, and what it narrows. */
 export type Claims = Pick<AdmitRequest, "plan" | "plans" | "token">;
@@ -25,10 +27,8 @@ export class Admissions {
   }
 
   admit(request: AdmitRequest, now: number): AdmitAnswer | typeof needsLease {
-    return this.#stores.transaction(() => {
-      this.#endings.expireOverdue(now);
-      return this.#refuseOrReplay(request, now) ?? this.#admitByRules(request, now);
-    });
+    this.#endings.expireOverdue(now);
+    return this.#refuseOrReplay(request, now) ?? this.#admitByRules(request, now);
   }
 
   #refuseOrReplay(request: AdmitRequest, now: number): AdmitAnswer | undefined {
@@ -42,7 +42,10 @@ export class Admissions {
       const detail = "This Idempotency-Key was used for another request.";
       return { admitted: false, code: "IDEMPOTENCY_MISMATCH", detail };
     }
-    if (row.ref !== null) return { admitted: false, replay: { admission: row.admission, ref: row.ref } };
+    if (row.ref !== null) {
+      const { admission, ref, digest } = row;
+      return { admitted: false, replay: { admission, ref, ...(digest !== null && { digest }) } };
+    }
     const detail = "The request with this Idempotency-Key is still being submitted.";
     return { admitted: false, code: "IN_PROGRESS", detail, retryAfterSeconds: 1 };
   }
@@ -63,7 +66,7 @@ export class Admissions {
     const { reserveMicroUsd } = request;
     if (reserveMicroUsd > 0 && !this.#stores.leases.covers(today, consumed, reserveMicroUsd, now)) return needsLease;
     this.#count(request, accounts, now);
-    return { admitted: true, quota: rateLimitFields(standings.map(afterOne(request)), now) };
+    return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, request)) };
   }
 
   #accounts({ plan, plans, token }: Claims, now: number): Account[] {
@@ -77,33 +80,27 @@ export class Admissions {
   #count(request: AdmitRequest, accounts: readonly Account[], now: number): void {
     const { admission, owner, model, kind, operation, token, reserveMicroUsd, idempotency, webhook } = request;
     const { ttlMs, retentionMs, joined } = request;
+    const counters = new Set<Counter>();
     for (const { id, rules } of accounts) {
-      const scopes = rules.flatMap((rule) =>
-        rule.unit === "requests" && covers(rule, model, kind) ? [{ per: rule.per, scope: scopeOf(rule) }] : [],
-      );
-      const counted = new Map(scopes.map((counter) => [`${counter.per} ${counter.scope}`, counter]));
-      for (const { per, scope } of counted.values()) this.#stores.windows.add(id, per, scope, now);
+      for (const { rule, scope } of appliedRules(id, rules, request)) {
+        if (rule.unit === "requests") counters.add(this.#stores.windows.counter(id, rule.per, scope));
+      }
     }
-    this.#stores.jobs.add({
-      ...{ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "" },
+    const job = {
+      ...({ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "" } as const),
       operation: joined ? joinedOperation : operation,
       ...{ reserved: reserveMicroUsd, admittedAt: now, ttlMs, retentionMs, webhook: webhook ?? null },
       idempotencyKey: idempotency?.key ?? null,
-    });
-    if (idempotency) {
-      const { key, fingerprint } = idempotency;
-      this.#stores.idempotency.add(owner, key, { fingerprint, admission }, now);
-    }
-    this.#stores.spend({ account: token?.id ?? payersAccount, model, kind: kind ?? "", admittedAt: now }, now, {
-      reserved: reserveMicroUsd,
-    });
+    };
+    const keep = idempotency && (() => this.#keepKey(owner, idempotency, admission, now));
+    this.#stores.admit(job, [...counters], keep);
+  }
+
+  #keepKey(owner: string, { key, fingerprint }: { key: string; fingerprint: string }, admission: string, now: number) {
+    this.#stores.idempotency.add(owner, key, { fingerprint, admission }, now);
   }
 
   standings(claims: Claims, now: number): Standing[] {
     return this.#accounts(claims, now).flatMap((account) => standingsOf(account, this.#stores, undefined, now));
   }
-}
-
-function afterOne(request: AdmitRequest): (standing: Standing) => Standing {
-  return (standing) => ({ ...standing, used: standing.used + neededOf(standing, request) });
 }

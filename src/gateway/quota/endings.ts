@@ -1,7 +1,7 @@
 // How jobs end at a payer's meter: each once, by whoever sees it first, or by what must be assumed.
 import { isFinal, type JobState } from "../../contract/states.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import { type JobRow, joinedOperation, type NewJob } from "./metered-jobs.ts";
+import { type Bindable, type JobRow, joinedOperation } from "./metered-jobs.ts";
 import type { Ending, Settled } from "./metering.ts";
 import { assumeCharge, type Charge, chargeOf, isFarOff } from "./settlement.ts";
 
@@ -20,16 +20,22 @@ export class Endings {
     this.#stores = stores;
   }
 
+  /** Without a key it is one statement, and so all or nothing by itself. */
   bind(admission: string, ref: string, now: number): void {
-    this.#stores.transaction(() => {
-      const job = this.#stores.jobs.toBind(admission);
-      if (job) this.#bind(job, ref, now);
-    });
+    const job = this.#stores.jobs.toBind(admission);
+    if (job?.idempotencyKey === null) this.#stores.jobs.bind(job, ref, now);
+    else if (job) this.#stores.transaction(() => this.#bind(job, ref, now));
   }
 
-  #bind(job: NewJob, ref: string, now: number): void {
+  #bind(job: Bindable, ref: string, now: number): void {
     this.#stores.jobs.bind(job, ref, now);
     if (job.idempotencyKey !== null) this.#stores.idempotency.bind(job.owner, job.idempotencyKey, job.admission, ref);
+  }
+
+  identify(admission: string, digest: string): void {
+    const job = this.#stores.jobs.toBind(admission);
+    if (!job || job.idempotencyKey === null) return;
+    this.#stores.idempotency.identify(job.owner, job.idempotencyKey, admission, digest);
   }
 
   release(admission: string, now: number): void {
@@ -113,17 +119,21 @@ export class Endings {
   }
 
   expireOverdue(now: number): void {
-    for (const job of this.#stores.jobs.due(now, expireAtOnce)) if (job.expiresAt <= now) this.#assume(job, now);
+    const overdue = this.#stores.jobs.expired(now, expireAtOnce);
+    if (overdue.length === 0) return;
+    this.#stores.transaction(() => {
+      for (const job of overdue) this.#assume(job, now);
+    });
   }
 
   /** Jobs to ask about, their next question put off; those that expired are settled. */
   claimDue(now: number, count: number): JobRow[] {
     return this.#stores.transaction(() => {
       const due = this.#stores.jobs.due(now, tickSize);
-      const overdue = due.filter((job) => job.expiresAt <= now || job.ref === null);
-      for (const job of overdue) this.#assume(job, now);
-      const ask = due.filter((job) => job.expiresAt > now && job.ref !== null).slice(0, count);
-      for (const job of ask) this.#stores.jobs.postpone(job, now);
+      for (const job of due) if (job.expiresAt <= now) this.#assume(job, now);
+      const left = due.filter((job) => job.expiresAt > now);
+      const ask = left.filter((job) => job.ref !== null).slice(0, count);
+      for (const job of left) if (job.ref === null || ask.includes(job)) this.#stores.jobs.postpone(job, now);
       return ask;
     });
   }

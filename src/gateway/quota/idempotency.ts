@@ -5,6 +5,8 @@ interface Row extends Record<string, SqlStorageValue> {
   owner: string;
   key: string;
   fingerprint: string;
+  /** Of a large body, whose fingerprint is that of its beginning; null until it has passed. */
+  digest: string | null;
   admission: string;
   ref: string | null;
   expiresAt: number;
@@ -33,6 +35,11 @@ export class Idempotency {
   bind(owner: string, key: string, admission: string, ref: string): void {
     const where = "owner = ? AND key = ? AND admission = ?";
     this.#sql.exec(`UPDATE idempotency SET ref = ? WHERE ${where}`, ref, owner, key, admission);
+  }
+
+  identify(owner: string, key: string, admission: string, digest: string): void {
+    const where = "owner = ? AND key = ? AND admission = ?";
+    this.#sql.exec(`UPDATE idempotency SET digest = ? WHERE ${where}`, digest, owner, key, admission);
   }
 
   free(owner: string, key: string, admission: string): void {

@@ -15,20 +15,24 @@ const spread = 0.25;
 
 export interface Timed {
   readonly admission: string;
-  readonly ref: string | null;
   readonly admittedAt: number;
   readonly ttlMs: number;
   readonly retentionMs: number;
 }
 
-export function expiresAt(job: Omit<Timed, "admission">): number {
-  return job.admittedAt + (job.ref === null ? Math.min(job.ttlMs, unboundMs) : job.ttlMs + graceMs);
+export function expiresAt({ admittedAt, ttlMs }: Timed, isBound: boolean): number {
+  return admittedAt + (isBound ? ttlMs + graceMs : Math.min(ttlMs, unboundMs));
+}
+
+/** The first moment that a job needs attention, whether it is bound by then or not. */
+export function firstDueAt(job: Timed): number {
+  return Math.min(expiresAt(job, false), dueAt(job, true, job.admittedAt));
 }
 
 /** The next moment that a job needs attention. */
-export function dueAt(job: Timed, now: number): number {
-  const end = expiresAt(job);
-  if (job.ref === null) return end;
+export function dueAt(job: Timed, isBound: boolean, now: number): number {
+  const end = expiresAt(job, isBound);
+  if (!isBound) return end;
   const every = job.retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
   const last = job.admittedAt + job.ttlMs - lastAskMs;

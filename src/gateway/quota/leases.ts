@@ -52,8 +52,9 @@ export class Leases {
   }
 
   nextDue(): number | undefined {
-    const owed = [...this.#rows.values()].flatMap(({ until }) => (until === 0 ? [] : [until]));
-    return owed.length > 0 ? Math.min(...owed) : undefined;
+    let next: number | undefined;
+    for (const { until } of this.#rows.values()) if (until !== 0 && until < (next ?? Infinity)) next = until;
+    return next;
   }
 
   prune(today: number): void {

@@ -2,17 +2,19 @@
 import { Settings } from "./account-settings.ts";
 import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
+import { Journal } from "./journal.ts";
 import { Leases } from "./leases.ts";
 import { type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
 import { Outbox } from "./outbox.ts";
 import { dayOf } from "./periods.ts";
-import { RequestWindows } from "./request-windows.ts";
+import { type Counter, RequestWindows } from "./request-windows.ts";
 import { payersAccount, Spending } from "./spending.ts";
 
 type MoneyChange = Partial<Record<"known" | "assumed" | "reserved", number>>;
 
 function open(sql: SqlStorage) {
-  return {
+  const stores = {
+    journal: new Journal(sql),
     windows: new RequestWindows(sql),
     spending: new Spending(sql),
     jobs: new MeteredJobs(sql),
@@ -22,6 +24,27 @@ function open(sql: SqlStorage) {
     leases: new Leases(sql),
     gallery: new Gallery(sql),
   };
+  for (const job of stores.journal.uncounted()) count(stores, job, stores.windows.named(job.counters));
+  return stores;
+}
+
+/** What an admission changes beside its own row. */
+function count({ windows, spending }: Counts, job: NewJob, counters: readonly Counter[]): void {
+  for (const counter of counters) windows.add(counter, job.admittedAt);
+  if (job.reserved > 0) spend(spending, job, { reserved: job.reserved });
+}
+
+interface Counts {
+  readonly windows: RequestWindows;
+  readonly spending: Spending;
+}
+type Paid = Pick<NewJob, "account" | "model" | "kind" | "admittedAt">;
+
+/** On the day of the admission: the payer's, and that of a token that narrows. */
+function spend(spending: Spending, { account, model, kind, admittedAt }: Paid, change: MoneyChange): void {
+  const entry = { day: dayOf(admittedAt), model, kind };
+  spending.add({ ...entry, account: payersAccount }, change);
+  if (account !== payersAccount) spending.add({ ...entry, account }, change);
 }
 
 export class MeterStores {
@@ -59,27 +82,59 @@ export class MeterStores {
     return this.#open.gallery;
   }
 
-  /** All or nothing: what memory knows is read anew where SQL went back. */
+  /**
+   * One statement, and so all or nothing by itself: what it counts, SQL learns later. A transaction costs as much again:
+   * it is for a counter that rows cannot name yet, and for what must be written beside the row.
+   */
+  admit(job: Omit<NewJob, "counters">, counters: readonly Counter[], beside?: () => void): void {
+    const work = () => {
+      this.#add(job, counters);
+      beside?.();
+    };
+    const named = counters.every(({ id }) => id !== undefined);
+    if (named && !beside && !this.#open.journal.isLong) this.#orReread(work);
+    else this.transaction(work);
+  }
+
+  #add(job: Omit<NewJob, "counters">, counters: readonly Counter[]): void {
+    const row = { ...job, counters: counters.map(({ id }) => id).join(" ") };
+    this.jobs.add(row, this.#open.journal.nextTurn());
+    count(this.#open, row, counters);
+  }
+
   transaction<T>(work: () => T): T {
+    return this.#orReread(() =>
+      this.#storage.transactionSync(() => {
+        const result = work();
+        this.#writeCounts();
+        return result;
+      }),
+    );
+  }
+
+  /** Where SQL went back, memory reads anew what it knows. */
+  #orReread<T>(work: () => T): T {
     try {
-      return this.#storage.transactionSync(work);
+      return work();
     } catch (error) {
       this.#open = open(this.#storage.sql);
       throw error;
     }
   }
 
-  /** Money of a job, on the day of its admission: the payer's, and that of a token that narrows. */
-  spend(job: Pick<NewJob, "account" | "model" | "kind" | "admittedAt">, now: number, ...changes: MoneyChange[]): void {
-    const { account, model, kind, admittedAt } = job;
+  #writeCounts(): void {
+    this.windows.write();
+    this.spending.write();
+    this.#open.journal.close();
+  }
+
+  /** Money of a job. */
+  spend(job: Paid, now: number, ...changes: MoneyChange[]): void {
     const sum = (part: keyof MoneyChange) => changes.reduce((total, change) => total + (change[part] ?? 0), 0);
     const change = { known: sum("known"), assumed: sum("assumed"), reserved: sum("reserved") };
     if (Object.values(change).every((amount) => amount === 0)) return;
-    const day = dayOf(admittedAt);
-    for (const id of new Set([payersAccount, account])) {
-      this.spending.add({ account: id, day, model, kind }, change);
-    }
-    this.leases.owe(day, now);
+    spend(this.spending, job, change);
+    this.leases.owe(dayOf(job.admittedAt), now);
   }
 
   freeKey({ owner, idempotencyKey, admission }: JobRow): void {
@@ -89,6 +144,7 @@ export class MeterStores {
   /** The rules begin anew; what is reserved, and what was spent in truth, stays. */
   reset(now: number): void {
     this.transaction(() => {
+      this.#writeCounts();
       this.windows.reset(payersAccount);
       this.spending.reset(now);
     });
@@ -96,6 +152,7 @@ export class MeterStores {
 
   prune(now: number): void {
     this.transaction(() => {
+      this.#writeCounts();
       this.windows.prune(now);
       this.idempotency.prune(now);
       this.spending.prune(dayOf(now));
@@ -104,8 +161,8 @@ export class MeterStores {
   }
 
   nextDue(): number | undefined {
-    const times = [this.jobs.nextDue(), this.outbox.nextDue(), this.leases.nextDue()];
-    const known = times.filter((time) => time !== undefined);
-    return known.length > 0 ? Math.min(...known) : undefined;
+    const never = Number.POSITIVE_INFINITY;
+    const next = Math.min(this.jobs.nextDue() ?? never, this.outbox.nextDue() ?? never, this.leases.nextDue() ?? never);
+    return next === never ? undefined : next;
   }
 }

@@ -1,9 +1,9 @@
 // The jobs of a meter in SQL, and how many of them are open, kept so that nothing counts rows.
 import { isFinal, type JobState } from "../../contract/states.ts";
 import type { Kind } from "../../models/model.ts";
-import { dueAt, expiresAt } from "./job-timing.ts";
+import { dueAt, expiresAt, firstDueAt } from "./job-timing.ts";
 import type { MeteredJob } from "./metering.ts";
-import type { Covers } from "./spending.ts";
+import { type Covers, payersAccount } from "./spending.ts";
 
 export interface NewJob {
   admission: string;
@@ -18,6 +18,8 @@ export interface NewJob {
   retentionMs: number;
   webhook: string | null;
   idempotencyKey: string | null;
+  /** The ids of the request counters that it counts in. */
+  counters: string;
 }
 
 export interface JobRow extends NewJob, Record<string, SqlStorageValue> {
@@ -31,7 +33,12 @@ export interface JobRow extends NewJob, Record<string, SqlStorageValue> {
   expiresAt: number;
   dueAt: number;
   endedAt: number | null;
+  /** When it was admitted, in the order of this meter's admissions. */
+  turn: number;
 }
+
+/** What binding must know of a job. */
+export type Bindable = NewJob & { readonly dueAt: number };
 
 /** What a job is kept as that rides on another's: it takes no place of its own. */
 export const joinedOperation = "joined";
@@ -48,10 +55,12 @@ export class MeteredJobs {
   readonly #ended = { known: 0, assumed: 0 };
   /** No open job is due before; undefined where only SQL knows. */
   #notBefore: number | undefined;
+  /** No open job expires before; undefined where only SQL knows. */
+  #expiryNotBefore: number | undefined;
   /** The newest admission there ever was here: they sort by time. */
   #newest: string;
   /** Admitted by this object, and not bound yet. */
-  readonly #unbound = new Map<string, NewJob>();
+  readonly #unbound = new Map<string, Bindable>();
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -71,26 +80,31 @@ export class MeteredJobs {
     return count;
   }
 
-  add(job: NewJob): void {
-    const expires = expiresAt({ ...job, ref: null });
+  add(job: NewJob, turn: number): void {
+    const due = firstDueAt(job);
+    const expires = expiresAt(job, false);
     this.#sql.exec(
       `INSERT INTO jobs (admission, owner, account, model, kind, operation, reserved, admittedAt, ttlMs, retentionMs,
-         expiresAt, dueAt, webhook, idempotencyKey) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         expiresAt, dueAt, webhook, idempotencyKey, counters, turn)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       ...[job.admission, job.owner, job.account, job.model, job.kind, job.operation, job.reserved, job.admittedAt],
-      ...[job.ttlMs, job.retentionMs, expires, expires, job.webhook, job.idempotencyKey],
+      ...[job.ttlMs, job.retentionMs, expires, due, job.webhook, job.idempotencyKey],
+      ...[job.counters, turn],
     );
     this.#countOpen(job, 1);
-    this.#mayBeDue(expires);
+    this.#mayBeDue(due);
+    if (this.#expiryNotBefore !== undefined) this.#expiryNotBefore = Math.min(this.#expiryNotBefore, expires);
     if (job.admission > this.#newest) this.#newest = job.admission;
-    this.#unbound.set(job.admission, job);
+    this.#unbound.set(job.admission, { ...job, dueAt: due });
   }
 
   has(admission: string): boolean {
-    return admission <= this.#newest && this.find(admission) !== undefined;
+    if (admission > this.#newest) return false;
+    return this.#sql.exec("SELECT 1 FROM jobs WHERE admission = ?", admission).toArray().length > 0;
   }
 
-  /** What binding must know of a job; most were admitted a moment ago. */
-  toBind(admission: string): NewJob | undefined {
+  /** Most were admitted a moment ago. */
+  toBind(admission: string): Bindable | undefined {
     return this.#unbound.get(admission) ?? this.find(admission);
   }
 
@@ -110,20 +124,24 @@ export class MeteredJobs {
       .toArray()[0];
   }
 
-  bind(job: NewJob, ref: string, now: number): void {
+  /** The first question's time is mostly there already: an index that need not be written is half of the cost. */
+  bind(job: Bindable, ref: string, now: number): void {
     this.#unbound.delete(job.admission);
-    const bound = { ...job, ref };
-    const due = dueAt(bound, now);
-    this.#sql.exec(
-      "UPDATE jobs SET ref = ?, expiresAt = ?, dueAt = ? WHERE admission = ?",
-      ...[ref, expiresAt(bound), due, job.admission],
-    );
+    const expires = expiresAt(job, true);
+    const due = dueAt(job, true, now);
+    if (due >= job.dueAt) {
+      this.#sql.exec("UPDATE jobs SET ref = ?, expiresAt = ? WHERE admission = ?", ref, expires, job.admission);
+      return;
+    }
+    const change = "UPDATE jobs SET ref = ?, expiresAt = ?, dueAt = ? WHERE admission = ?";
+    this.#sql.exec(change, ref, expires, due, job.admission);
     this.#mayBeDue(due);
   }
 
-  /** Asked about: the next question comes in its time, whatever the answer. */
+  /** Asked about, or not bound yet: the next moment comes in its time, whatever the answer. */
   postpone(job: JobRow, now: number): void {
-    const next = Math.max(now + 1, dueAt(job, now));
+    this.#unbound.delete(job.admission);
+    const next = Math.max(now + 1, dueAt(job, job.ref !== null, now));
     this.#sql.exec("UPDATE jobs SET dueAt = ? WHERE admission = ?", next, job.admission);
     this.#mayBeDue(next);
   }
@@ -169,6 +187,18 @@ export class MeteredJobs {
     return this.#sql.exec<JobRow>(query, now, count).toArray();
   }
 
+  /** A look at all open jobs, and so a rare one: what binds a job only puts its expiry off. */
+  expired(now: number, count: number): JobRow[] {
+    const open = "FROM jobs WHERE endedAt IS NULL";
+    const first = `SELECT MIN(expiresAt) AS at ${open}`;
+    this.#expiryNotBefore ??= this.#sql.exec<{ at: number | null }>(first).one().at ?? Number.POSITIVE_INFINITY;
+    if (now < this.#expiryNotBefore) return [];
+    const query = `SELECT * ${open} AND expiresAt <= ? LIMIT ?`;
+    const rows = this.#sql.exec<JobRow>(query, now, count).toArray();
+    if (rows.length < count) this.#expiryNotBefore = undefined;
+    return rows;
+  }
+
   /** Or earlier: an alarm that rings for a job that has ended meanwhile asks SQL. */
   nextDue(): number | undefined {
     const query = "SELECT MIN(dueAt) AS at FROM jobs WHERE endedAt IS NULL";
@@ -209,11 +239,14 @@ export class MeteredJobs {
     this.#ended[kind] -= pruneBatch;
   }
 
-  #countOpen(
-    { account, model, kind, operation }: Pick<NewJob, "account" | "model" | "kind" | "operation">,
-    by: number,
-  ): void {
-    if (operation === joinedOperation) return;
+  /** A token's job is one of its payer's too. */
+  #countOpen(job: Pick<NewJob, "account" | "model" | "kind" | "operation">, by: number): void {
+    if (job.operation === joinedOperation) return;
+    this.#countOpenOf(payersAccount, job, by);
+    if (job.account !== payersAccount) this.#countOpenOf(job.account, job, by);
+  }
+
+  #countOpenOf(account: string, { model, kind }: Pick<NewJob, "model" | "kind">, by: number): void {
     const models = this.#open.get(account) ?? new Map<string, { kind: Kind | ""; count: number }>();
     const count = (models.get(model)?.count ?? 0) + by;
     if (count > 0) models.set(model, { kind, count });

@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../errors.ts";
 import type { Kind } from "../../models/model.ts";
 import type { Rule } from "../rules.ts";
 
-/** Asked before the relay: the meter answers in one transaction. */
+/** Asked before the relay: the meter answers in one turn, and what it counts is all or nothing. */
 export interface AdmitRequest {
   readonly admission: string;
   readonly owner: string;
@@ -15,8 +15,8 @@ export interface AdmitRequest {
   readonly operation: "run" | "runsync" | "retry" | "openai";
   /** The plan that the token claims, else the default one; the operator's override in the meter goes before it. */
   readonly plan: string;
-  /** The rules of that plan and of the operator's plans by name, as control has them. */
-  readonly plans: Readonly<Record<string, readonly Rule[]>>;
+  /** The operator's plans by name, as control has them, in JSON. */
+  readonly plans: string;
   /** The token's own narrowing, counted per token. */
   readonly token:
     | { readonly id: string; readonly rules: readonly Rule[]; readonly maxCostMicroUsd?: number }
@@ -41,7 +41,7 @@ export interface QuotaHeaders {
 export type AdmitAnswer =
   | { readonly admitted: true; readonly quota: QuotaHeaders }
   /** The same key and body were admitted before: this is that job. */
-  | { readonly admitted: false; readonly replay: { readonly admission: string; readonly ref: string } }
+  | { readonly admitted: false; readonly replay: Replay }
   | {
       readonly admitted: false;
       readonly code: ErrorCode;
@@ -49,6 +49,13 @@ export type AdmitAnswer =
       readonly retryAfterSeconds?: number;
       readonly quota?: QuotaHeaders;
     };
+
+/** The job that an idempotency key stands for; the digest of its body where that was too large for a fingerprint. */
+export interface Replay {
+  readonly admission: string;
+  readonly ref: string;
+  readonly digest?: string;
+}
 
 /** How a job ended, from whoever saw it first. */
 export interface Ending {
@@ -140,6 +147,8 @@ export interface Metering {
   bind(admission: string, ref: string): void;
   /** A webhook that was known only once a large body had passed. */
   owe(admission: string, webhook: string): void;
+  /** What the idempotency key of a large body stands for, once the body has passed. */
+  identify(admission: string, digest: string): void;
   /** The upstream never had it: reservation and idempotency key are free again. */
   release(admission: string): void;
   settle(ending: Ending): Settled;
@@ -149,6 +158,8 @@ export interface Metering {
   job(admission: string): MeteredJob | undefined;
   /** The owner's jobs that are not at their end, oldest first. */
   openJobs(owner: string, model: string, count: number): MeteredJob[];
+  /** A link that no job of the owner's ended with. */
+  addToGallery(owner: string, row: GalleryRow): void;
   /** The owner's jobs, newest first. */
   jobs(owner: string, model: string | undefined, offset: number, count: number): { jobs: MeteredJob[]; total: number };
 }

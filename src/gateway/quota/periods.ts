@@ -28,13 +28,21 @@ export function daysOf(period: Period, atMs: number): { first: number; last: num
 }
 
 export function startOf(period: Period, atMs: number): number {
-  const date = new Date(atMs);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), period === "day" ? date.getUTCDate() : 1);
+  return period === "day" ? dayOf(atMs) * dayMs : monthOf(atMs).start;
 }
 
 /** The first moment after the period. */
 export function endOf(period: Period, atMs: number): number {
+  return period === "day" ? (dayOf(atMs) + 1) * dayMs : monthOf(atMs).end;
+}
+
+/** The last month that was asked for: it is nearly always this one. */
+let known = { start: 0, end: 0 };
+
+function monthOf(atMs: number): { readonly start: number; readonly end: number } {
+  if (atMs >= known.start && atMs < known.end) return known;
   const date = new Date(atMs);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
-  return period === "day" ? Date.UTC(year, month, date.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
+  known = { start: Date.UTC(year, month), end: Date.UTC(year, month + 1) };
+  return known;
 }

@@ -31,6 +31,21 @@ const narrowest = "anonymous";
 
 export type PlansByName = Readonly<Record<string, readonly Rule[]>>;
 
+/** The operator's plans as they travel: a text is copied and compared in no time, and read once for as long as it stays. */
+export class PlansReader {
+  #text = "{}";
+  #plans: PlansByName = {};
+
+  read(text: string): PlansByName {
+    if (text !== this.#text) [this.#text, this.#plans] = [text, JSON.parse(text)];
+    return this.#plans;
+  }
+}
+
+export function plansText(plans: PlansByName): string {
+  return JSON.stringify(plans);
+}
+
 export function rulesOf(plan: string, operators: PlansByName): readonly Rule[] {
   return find(operators, plan) ?? find(builtInPlans, plan) ?? builtInPlans[narrowest] ?? [];
 }

@@ -102,4 +102,12 @@ export const steps: readonly string[] = [
   CREATE INDEX media_newest ON media (owner, completedAt, key);
   CREATE INDEX media_expiry ON media (expiresAt);
   `,
+  "ALTER TABLE idempotency ADD COLUMN digest TEXT",
+  `
+  ALTER TABLE jobs ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE jobs ADD COLUMN counters TEXT NOT NULL DEFAULT '';
+  ALTER TABLE windows ADD COLUMN id INTEGER;
+  CREATE TABLE counted (turn INTEGER NOT NULL);
+  INSERT INTO counted VALUES (0);
+  `,
 ];

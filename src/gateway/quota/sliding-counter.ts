@@ -42,11 +42,13 @@ export class SlidingCounter {
     return this.#sum;
   }
 
-  add(now: number): void {
+  /** When all of it will have left. */
+  add(now: number): number {
     this.countAt(now);
     const index = this.#newest % slots;
     this.#counts[index] = (this.#counts[index] ?? 0) + 1;
     this.#sum += 1;
+    return this.#leavesAt(0);
   }
 
   /** When no more than so many are left. */

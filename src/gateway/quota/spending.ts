@@ -35,6 +35,7 @@ const spans: readonly Span[] = ["day", "month", "ever"];
 export class Spending {
   readonly #sql: SqlStorage;
   #rows = new Map<string, Row>();
+  readonly #unwritten = new Set<string>();
   /** Sums by model of each span of each account, so that no rule adds up days. */
   #sums = new Map<string, Map<string, Amounts & { kind: Kind | "" }>>();
   /** What rows that are gone held. */
@@ -63,13 +64,22 @@ export class Spending {
     const forgiven = Math.min(sums.forgiven, sums.known + sums.assumed);
     const next: Row = { ...row, ...sums, forgiven };
     this.#rows.set(rowKey(next), next);
+    this.#unwritten.add(rowKey(next));
     this.#sumUp(entry, { ...nothing, ...change, forgiven: forgiven - row.forgiven });
-    const { account, day, model, kind, known, assumed, reserved } = next;
-    this.#sql.exec(
-      `INSERT OR REPLACE INTO spend (account, day, model, kind, known, assumed, reserved, forgiven)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[account, day, model, kind, known, assumed, reserved, forgiven],
-    );
+  }
+
+  write(): void {
+    for (const key of this.#unwritten) {
+      const row = this.#rows.get(key);
+      if (!row) continue;
+      const { account, day, model, kind, known, assumed, reserved, forgiven } = row;
+      this.#sql.exec(
+        `INSERT OR REPLACE INTO spend (account, day, model, kind, known, assumed, reserved, forgiven)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+        ...[account, day, model, kind, known, assumed, reserved, forgiven],
+      );
+    }
+    this.#unwritten.clear();
   }
 
   #sumUp({ account, day, model, kind }: Entry, change: Amounts): void {
@@ -93,18 +103,17 @@ export class Spending {
 
   /** All that a day's admissions took, whatever was forgiven: what the app's budget counts. */
   consumed(day: number): number {
-    const { known, assumed, reserved } = this.#sum("day", day * dayMs);
-    return known + assumed + reserved;
+    let consumed = 0;
+    for (const { known, assumed, reserved } of this.#sums.get(sumKey(payersAccount, "day", day * dayMs))?.values() ??
+      [])
+      consumed += known + assumed + reserved;
+    return consumed;
   }
 
   /** Since the meter's first job. */
   totals(): Amounts {
-    return sumOf(this.#sum("ever", 0), this.#earlier);
-  }
-
-  #sum(span: Span, at: number): Amounts {
-    const models = this.#sums.get(sumKey(payersAccount, span, at))?.values() ?? [];
-    return [...models].reduce<Amounts>(sumOf, nothing);
+    const models = this.#sums.get(sumKey(payersAccount, "ever", 0))?.values() ?? [];
+    return [...models].reduce<Amounts>(sumOf, this.#earlier);
   }
 
   /** The rules forget what this month's admissions spent so far; what is reserved stays so. */

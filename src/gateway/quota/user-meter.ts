@@ -83,6 +83,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#stores.jobs.owe(admission, webhook);
   }
 
+  identify(admission: string, digest: string): void {
+    this.#endings.identify(admission, digest);
+  }
+
   release(admission: string): void {
     this.#endings.release(admission, this.clock());
     this.#arm();
@@ -114,6 +118,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
 
   gallery(owner: string, before: GalleryCursor | undefined, count: number): GalleryRow[] {
     return this.#stores.gallery.page(owner, before, count, this.clock());
+  }
+
+  addToGallery(owner: string, row: GalleryRow): void {
+    this.#stores.gallery.add(owner, row, this.clock());
   }
 
   removeFromGallery(owner: string, key: string): void {

@@ -4,7 +4,8 @@ import type { Context, MiddlewareHandler } from "hono";
 import * as z from "zod";
 import { describeFaults, type ErrorCode, Problem } from "../../errors.ts";
 import { orRefuse } from "../../wire/refusals.ts";
-import { type Remote, remote } from "../../wire/remote.ts";
+import type { Remote } from "../../wire/remote.ts";
+import { accountOf } from "../accounts.ts";
 import type { PlatformEnv } from "../auth.ts";
 import { readJson } from "../large-body.ts";
 import type { Account } from "./account.ts";
@@ -23,8 +24,8 @@ export interface ManagementEnv extends PlatformEnv {
 export const openBooks: MiddlewareHandler<ManagementEnv> = async (c, next) => {
   const [namespace, account] = [c.env.ACCOUNT, c.get("account")];
   c.get("exchange").owner = account;
-  c.set("books", () => remote(namespace, account));
-  c.set("catalogue", () => remote(namespace, catalogueName));
+  c.set("books", () => accountOf(namespace, account));
+  c.set("catalogue", () => accountOf(namespace, catalogueName));
   await next();
 };
 
@@ -76,6 +77,6 @@ async function* pages(first: readonly unknown[], sources: readonly FetchPage[]):
   }
 }
 
-export const found: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "NOT_FOUND"];
-export const listed: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST"];
+export const found: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "NOT_FOUND", "UNAVAILABLE"];
+export const listed: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "UNAVAILABLE"];
 export const written: readonly ErrorCode[] = [...listed, "INVALID_JSON", "PAYLOAD_TOO_LARGE"];

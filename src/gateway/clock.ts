@@ -1,0 +1,64 @@
+// How long a call may take: one timer for the answer's head and its body, since on a poll a timer costs as much as reading.
+
+export class Clock {
+  readonly #late = Promise.withResolvers<never>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #moreMs: number | undefined;
+  #abort: AbortController | undefined;
+  #isOver = false;
+
+  constructor(ms: number) {
+    // Whoever races against it is told; nobody needs to.
+    this.#late.promise.catch(() => {});
+    this.#wind(ms);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Made for who asks: it costs more than the timer. */
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#isOver) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  /** What comes in time; else a rejection, whatever becomes of the work. */
+  race<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.#late.promise]);
+  }
+
+  /** Once it has run down, so long more. */
+  extend(ms: number): void {
+    this.#moreMs = ms;
+  }
+
+  /** From now on so long, unless it was stopped. */
+  restart(ms: number): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#wind(ms);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #wind(ms: number): void {
+    this.#moreMs = undefined;
+    this.#timer = setTimeout(() => this.#ring(), ms);
+  }
+
+  #ring(): void {
+    if (this.#moreMs !== undefined) {
+      this.#wind(this.#moreMs);
+      return;
+    }
+    this.#timer = null;
+    this.#isOver = true;
+    this.#abort?.abort();
+    this.#late.reject(new Error("no answer in time"));
+  }
+}
