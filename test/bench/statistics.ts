@@ -1,4 +1,4 @@
-// What a bench says of many measured times.
+// What a bench says of many measured values.
 
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((left, right) => left - right);
@@ -6,6 +6,15 @@ export function quantile(values: readonly number[], share: number): number {
 }
 
 export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+/** How one thing stands to another, round by round, for each run. */
+export interface Ratio {
+  readonly runs: readonly (readonly number[])[];
+}
+
+export function paired(own: readonly number[], other: readonly number[]): Ratio {
+  return { runs: [own.map((value, round) => value / (other[round] ?? Number.NaN))] };
+}
 
 /** How long an act takes, in milliseconds. */
 export async function timed(act: () => Promise<unknown>): Promise<number> {

@@ -1,18 +1,18 @@
 // A Worker of one file, served as the gateway is: the passthrough, the floor and the upstream beside it.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { stub } from "../../support/serve-config.ts";
 import { WorkerdProcess } from "../../support/serve-process.ts";
+import { workerSource } from "./workers/source.ts";
 
 const text = (value: string) => JSON.stringify(value);
 
 export interface BareWorker {
-  readonly script: "passthrough" | "floor" | "upstream";
+  readonly script: "passthrough" | "rewrite" | "floor" | "upstream" | "cache";
   readonly upstream?: string;
 }
 
 export async function serveBare({ script, upstream = "" }: BareWorker): Promise<WorkerdProcess> {
   const server = new WorkerdProcess(true);
-  const source = readFileSync(join(import.meta.dirname, "workers", `${script}.js`), "utf8");
+  const source = script === "cache" ? stub(script) : workerSource(script);
   const ledger = script === "floor";
   server.configure(`
 using Workerd = import "/workerd/workerd.capnp";

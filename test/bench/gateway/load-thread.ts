@@ -30,17 +30,25 @@ function drive(): Promise<void> {
     };
     socket.on("connect", send);
     socket.on("error", reject);
-    socket.on("end", () => reject(new Error(`the server hung up after ${times.length} answers, saying "${answer}"`)));
+    // So a passthrough says that its own connection to the upstream was lost.
+    socket.on("end", () => {
+      note(answer === "" ? "the server hung up" : answer);
+      drive().then(resolve, reject);
+    });
     socket.on("data", (piece) => {
       answer += piece.toString("latin1");
       if (!isWhole(answer)) return;
       times.push(performance.now() - sentAt);
       const status = answer.slice("HTTP/1.1 ".length, answer.indexOf("\r\n"));
-      if (!status.startsWith("200 ")) faults.set(answer, (faults.get(answer) ?? 0) + 1);
+      if (!status.startsWith("200 ")) note(answer);
       answer = "";
       send();
     });
   });
+}
+
+function note(fault: string): void {
+  faults.set(fault, (faults.get(fault) ?? 0) + 1);
 }
 
 function write(socket: Socket): void {

@@ -1,32 +1,37 @@
 // Small exchanges through the gateway, beside what it is held against: requests a second, CPU, and what it adds to the wait.
 import type { WorkerdProcess } from "../../support/serve-process.ts";
-import { median, quantile } from "../statistics.ts";
+import { median, paired, type Ratio } from "../statistics.ts";
 import { load, requestText } from "./load.ts";
-import type { Stage, Subject } from "./stage.ts";
+import { type Stage, type Subject, subjectNames } from "./stage.ts";
 
 export interface RelayRow {
   readonly row: string;
-  readonly passthroughPerSecond: number;
-  readonly gatewayPerSecond: number;
-  /** Round by round, the gateway against the other: the median, and between which quartiles the rounds lie. */
-  readonly ofPassthrough: string;
-  readonly ofFloor: string;
-  /** CPU a request: others on the machine change the requests a second, and this far less. */
-  readonly passthroughCpuMs: number;
-  readonly floorCpuMs: number | "";
-  readonly gatewayCpuMs: number;
+  readonly beside: string;
+  readonly otherPerSecond: number;
+  readonly perSecond: number;
+  /** Round by round, how many the gateway answers for one of the other's. */
+  readonly rate: Ratio;
+  /** A request's: others on the machine change the requests a second, and this far less. */
+  readonly otherCpuMs: number;
+  readonly cpuMs: number;
+  readonly cpu: Ratio;
+  /** One request at a time. */
   readonly addedP50Ms: number;
+  /** Undefined where the machine is not quiet enough to say. */
+  readonly addedP99Ms: number | undefined;
 }
 
 export interface Effort {
   readonly rounds: number;
   readonly loadMs: number;
   readonly aloneMs: number;
+  readonly quiet: boolean;
 }
 
 interface Relay {
   readonly row: string;
-  readonly against: readonly Subject[];
+  readonly measured: Subject;
+  readonly beside: readonly Subject[];
   readonly requests: (stage: Stage) => Promise<readonly string[]>;
 }
 
@@ -34,24 +39,38 @@ const running = "black-forest-labs-flux-1-dev";
 const ended = "black-forest-labs-flux-1-schnell";
 const body = JSON.stringify({ input: { prompt: "a lighthouse in the evening", width: 1024, height: 768 } });
 
+const gateway = "gateway";
+const bare = ["passthrough"] as const;
+
 const relays: readonly Relay[] = [
-  { row: "status of a job that runs", against: ["passthrough"], requests: (stage) => statuses(stage, running) },
-  { row: "status of a job that has ended", against: ["passthrough"], requests: (stage) => statuses(stage, ended) },
   {
-    row: "run, with quota",
-    against: ["passthrough", "floor"],
-    requests: async ({ tokens }) => tokens.map((token) => requestText("POST", `/v2/${running}/run`, token, body)),
+    row: "status of a job that runs",
+    measured: gateway,
+    beside: ["passthrough", "rewrite"],
+    requests: (stage) => statuses(stage, running),
   },
-  { row: "runsync, answered from the cache", against: ["passthrough"], requests: hits },
-  { row: "a picture of 64 KB, retrieved", against: ["passthrough"], requests: pictures },
+  {
+    row: "status of a job that has ended",
+    measured: gateway,
+    beside: ["passthrough", "rewrite"],
+    requests: (stage) => statuses(stage, ended),
+  },
+  { row: "run, without the meter", measured: "unmetered", beside: bare, requests: runs },
+  { row: "run, with quota", measured: gateway, beside: ["passthrough", "floor"], requests: runs },
+  { row: "runsync, answered from the cache", measured: gateway, beside: bare, requests: hits },
+  { row: "a picture of 64 KB", measured: gateway, beside: bare, requests: pictures },
 ];
 
 const connections = 32;
 
 export async function measureRelays(stage: Stage, effort: Effort): Promise<RelayRow[]> {
   const rows: RelayRow[] = [];
-  for (const relay of relays) rows.push(await measure(stage, relay, effort));
+  for (const relay of relays) rows.push(...(await measure(stage, relay, effort)));
   return rows;
+}
+
+async function runs({ tokens }: Stage): Promise<string[]> {
+  return tokens.map((token) => requestText("POST", `/v2/${running}/run`, token, body));
 }
 
 async function statuses({ servers, tokens }: Stage, model: string): Promise<string[]> {
@@ -101,25 +120,34 @@ interface Measured {
   readonly perSecond: number[];
   readonly cpuMs: number[];
   readonly p50Ms: number[];
+  readonly p99Ms: number[];
 }
 
-async function measure(stage: Stage, { row, against, requests }: Relay, effort: Effort): Promise<RelayRow> {
-  const texts = await requests(stage);
-  const subjects: readonly Subject[] = [...against, "gateway"];
-  const measured = new Map<Subject, Measured>();
-  for (const subject of subjects) measured.set(subject, { perSecond: [], cpuMs: [], p50Ms: [] });
+async function measure(stage: Stage, relay: Relay, effort: Effort): Promise<RelayRow[]> {
+  const texts = await relay.requests(stage);
+  const subjects = [...relay.beside, relay.measured];
+  const found = new Map<Subject, Measured>();
+  for (const subject of subjects) found.set(subject, { perSecond: [], cpuMs: [], p50Ms: [], p99Ms: [] });
   // The first round warms up.
   for (let round = -1; round < effort.rounds; round++) {
     for (const subject of round % 2 === 0 ? subjects : [...subjects].reverse()) {
       const told = await once(stage.servers[subject], texts, effort);
-      const kept = measured.get(subject);
-      if (round < 0 || !kept) continue;
-      kept.perSecond.push(told.perSecond);
-      kept.cpuMs.push(told.cpuMs);
-      kept.p50Ms.push(told.p50Ms);
+      if (round >= 0) for (const [what, values] of entriesOf(found.get(subject))) values.push(told[what]);
     }
   }
-  return describe(row, measured);
+  const own = found.get(relay.measured);
+  return relay.beside.flatMap((subject) => {
+    const other = found.get(subject);
+    if (!own || !other) return [];
+    const { addedP99Ms, ...row } = describe(own, other);
+    return [
+      { row: relay.row, beside: subjectNames[subject], ...row, addedP99Ms: effort.quiet ? addedP99Ms : undefined },
+    ];
+  });
+}
+
+function entriesOf(measured: Measured | undefined): [keyof Measured, number[]][] {
+  return Object.entries(measured ?? {}) as [keyof Measured, number[]][];
 }
 
 async function once(server: WorkerdProcess, requests: readonly string[], { loadMs, aloneMs }: Effort) {
@@ -127,33 +155,20 @@ async function once(server: WorkerdProcess, requests: readonly string[], { loadM
   const before = server.cpuMs();
   const { perSecond, answered } = await load({ port, requests, connections, durationMs: loadMs });
   const cpuMs = (server.cpuMs() - before) / answered;
-  const { p50Ms } = await load({ port, requests, connections: 1, durationMs: aloneMs });
-  return { perSecond, cpuMs, p50Ms };
+  const { p50Ms, p99Ms } = await load({ port, requests, connections: 1, durationMs: aloneMs });
+  return { perSecond, cpuMs, p50Ms, p99Ms };
 }
 
-function describe(row: string, measured: ReadonlyMap<Subject, Measured>): RelayRow {
-  const of = (subject: Subject, what: keyof Measured) => measured.get(subject)?.[what] ?? [];
-  const ratios = (subject: Subject) => paired(of("gateway", "perSecond"), of(subject, "perSecond"));
-  const added = of("gateway", "p50Ms").map((ms, round) => ms - (of("passthrough", "p50Ms")[round] ?? Number.NaN));
+function describe(own: Measured, other: Measured) {
+  const added = (what: keyof Measured) => median(own[what].map((ms, round) => ms - (other[what][round] ?? Number.NaN)));
   return {
-    row,
-    passthroughPerSecond: Math.round(median(of("passthrough", "perSecond"))),
-    gatewayPerSecond: Math.round(median(of("gateway", "perSecond"))),
-    ofPassthrough: spread(ratios("passthrough")),
-    ofFloor: spread(ratios("floor")),
-    passthroughCpuMs: median(of("passthrough", "cpuMs")),
-    floorCpuMs: measured.has("floor") ? median(of("floor", "cpuMs")) : "",
-    gatewayCpuMs: median(of("gateway", "cpuMs")),
-    addedP50Ms: median(added),
+    otherPerSecond: median(other.perSecond),
+    perSecond: median(own.perSecond),
+    rate: paired(own.perSecond, other.perSecond),
+    otherCpuMs: median(other.cpuMs),
+    cpuMs: median(own.cpuMs),
+    cpu: paired(own.cpuMs, other.cpuMs),
+    addedP50Ms: added("p50Ms"),
+    addedP99Ms: added("p99Ms"),
   };
-}
-
-export function paired(own: readonly number[], other: readonly number[]): number[] {
-  return own.flatMap((value, round) => (other[round] === undefined ? [] : [value / other[round]]));
-}
-
-export function spread(ratios: readonly number[]): string {
-  if (ratios.length === 0) return "";
-  const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(2));
-  return `${middle}× (${low} to ${high})`;
 }

@@ -1,22 +1,34 @@
 // Everything that a comparison needs, in one run: an upstream, the gateway in front of it, and what it is held against.
-import { Server } from "../../support/serve.ts";
+import type { Rule } from "../../../src/gateway/rules.ts";
+import { type ServeOptions, Server } from "../../support/serve.ts";
 import type { WorkerdProcess } from "../../support/serve-process.ts";
 import { testSettings } from "../../support/settings.ts";
 import { serveBare } from "./bare-worker.ts";
+import { workerSource } from "./workers/source.ts";
 
-export type Subject = "passthrough" | "floor" | "gateway";
+/** `unmetered` is the gateway with a meter that admits everybody and stores nothing. */
+export type Subject = "passthrough" | "rewrite" | "floor" | "gateway" | "unmetered";
+
+/** As a table calls them. */
+export const subjectNames: Readonly<Record<Subject, string>> = {
+  passthrough: "bare passthrough",
+  rewrite: "least rewriting Worker",
+  floor: "floor Worker",
+  gateway: "Sluice",
+  unmetered: "Sluice, without the meter",
+};
 
 /** What the catalog does not know and the operator opened: its input is not judged. */
 export const openEndpoint = "bench";
 
 export class Stage {
-  readonly #upstream: WorkerdProcess;
+  readonly upstream: WorkerdProcess;
   readonly servers: Readonly<Record<Subject, WorkerdProcess>>;
   /** One for each payer. */
   readonly tokens: readonly string[];
 
   private constructor(upstream: WorkerdProcess, servers: Record<Subject, WorkerdProcess>, tokens: string[]) {
-    this.#upstream = upstream;
+    this.upstream = upstream;
     this.servers = servers;
     this.tokens = tokens;
   }
@@ -24,30 +36,38 @@ export class Stage {
   static async set(payers: number): Promise<Stage> {
     const upstream = await serveBare({ script: "upstream" });
     const passthrough = await serveBare({ script: "passthrough", upstream: upstream.url });
+    const rewrite = await serveBare({ script: "rewrite", upstream: upstream.url });
     const floor = await serveBare({ script: "floor", upstream: upstream.url });
-    const settings = {
-      UPSTREAM_URL: upstream.url,
-      UPSTREAM_API_KEY: "key-of-the-upstream-0123456789abcdef",
-      MEDIA_HOSTS: new URL(upstream.url).host,
-      // Else no notice would be asked for, which a deployment does.
-      PUBLIC_URL: "https://gateway.example.com",
-    };
-    const gateway = await Server.start({ settings, tmpfs: true, floodLimit: 1_000_000_000 });
-    await tell(gateway, "/admin/plans/bench", { rules });
-    await tell(gateway, `/admin/models/${openEndpoint}`, { passthrough: true, maxUsd: 0.01 });
+    const gateway = await serveGateway(upstream);
+    const unmetered = await serveGateway(upstream, { standIns: { USER_METER: workerSource("no-meter") } });
     const tokens: string[] = [];
     for (let n = 0; n < payers; n++) tokens.push(await mint(gateway, `payer-${n}`));
-    return new Stage(upstream, { passthrough, floor, gateway }, tokens);
+    return new Stage(upstream, { passthrough, rewrite, floor, gateway, unmetered }, tokens);
   }
 
   async strike(): Promise<void> {
-    const all = [this.#upstream, ...Object.values(this.servers)];
+    const all = [this.upstream, ...Object.values(this.servers)];
     await Promise.all(all.map((server) => server.stop()));
   }
 }
 
+/** As a deployment before a real upstream is, with a plan that refuses nobody. */
+export async function serveGateway(upstream: WorkerdProcess, options: ServeOptions = {}): Promise<Server> {
+  const settings = {
+    UPSTREAM_URL: upstream.url,
+    UPSTREAM_API_KEY: "key-of-the-upstream-0123456789abcdef",
+    MEDIA_HOSTS: new URL(upstream.url).host,
+    // Else no notice would be asked for, which a deployment does.
+    PUBLIC_URL: "https://gateway.example.com",
+  };
+  const gateway = await Server.start({ tmpfs: true, ...options, settings, floodLimit: 1_000_000_000 });
+  await tell(gateway, "/admin/plans/bench", { rules });
+  await tell(gateway, `/admin/models/${openEndpoint}`, { passthrough: true, maxUsd: 0.01 });
+  return gateway;
+}
+
 /** As many rules as the plan `free` has, with limits that nobody reaches. */
-const rules = [
+export const rules: Rule[] = [
   { unit: "requests", limit: 900_000_000, per: "minute" },
   { unit: "requests", limit: 900_000_000, per: "day" },
   { unit: "jobs", limit: 900_000_000 },
@@ -61,7 +81,7 @@ async function tell(gateway: Server, path: string, body: object): Promise<void> 
   if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
 }
 
-async function mint(gateway: Server, user: string): Promise<string> {
+export async function mint(gateway: Server, user: string): Promise<string> {
   const init = { method: "POST", headers: { Authorization: `Bearer ${testSettings.APP_SECRET}` } };
   const response = await fetch(`${gateway.url}/tokens`, { ...init, body: JSON.stringify({ user, plan: "bench" }) });
   return ((await response.json()) as { token: string }).token;

@@ -1,17 +1,16 @@
 // Large bodies through the gateway, beside the passthrough: 20 MB up, and a stream of events down.
 import { request } from "node:http";
 import type { WorkerdProcess } from "../../support/serve-process.ts";
-import { median, timed } from "../statistics.ts";
-import { paired, spread } from "./relays.ts";
+import { median, paired, type Ratio, timed } from "../statistics.ts";
 import { openEndpoint, type Stage } from "./stage.ts";
 
 export interface TransferRow {
   readonly row: string;
   readonly passthroughMs: number;
   readonly gatewayMs: number;
-  /** Round by round, how many times as long; the median, and between which quartiles the rounds lie. */
-  readonly time: string;
-  readonly cpu: string;
+  /** Round by round, how many times as long. */
+  readonly time: Ratio;
+  readonly cpu: Ratio;
   /** How far the gateway's process grew, beyond how far the passthrough's did, from a fresh start. */
   readonly addedMB: number;
 }
@@ -61,8 +60,8 @@ async function measure({ servers, tokens }: Stage, transfer: Transfer, rounds: n
     row: transfer.row,
     passthroughMs: median(passthrough.times),
     gatewayMs: median(gateway.times),
-    time: spread(paired(gateway.times, passthrough.times)),
-    cpu: spread(paired(gateway.cpu, passthrough.cpu)),
+    time: paired(gateway.times, passthrough.times),
+    cpu: paired(gateway.cpu, passthrough.cpu),
     addedMB: (grew("gateway") - grew("passthrough")) / 1e6,
   };
 }

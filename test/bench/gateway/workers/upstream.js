@@ -10,6 +10,12 @@ const last = encoder.encode(
   'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5000}}\n\ndata: [DONE]\n\n',
 );
 
+const said = JSON.stringify({
+  ...{ id: "chat-1", object: "chat.completion", created: 0, model: "qwen3-32b-awq" },
+  choices: [{ index: 0, message: { role: "assistant", content: "hello" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 },
+});
+
 const operations = {
   run: () => ({ id: `job-${++jobs}`, status: "IN_QUEUE" }),
   runsync: () => ({ ...ended, id: `sync-${++jobs}` }),
@@ -23,20 +29,31 @@ const ended = {
 const picture = new Uint8Array(64 * 1024);
 picture.set([0xff, 0xd8, 0xff, 0xe0]);
 
+const film = new Uint8Array(20_000_000);
+film.set(new TextEncoder().encode("\0\0\0\x20ftypisom"));
+
 export default {
   async fetch(request) {
     const { pathname, origin } = new URL(request.url);
+    if (pathname.startsWith("/films/")) return new Response(film, { headers: { "Content-Type": "video/mp4" } });
     if (pathname.startsWith("/images/")) return new Response(picture, { headers: { "Content-Type": "image/jpeg" } });
     const [, , model, operation] = pathname.split("/");
+    if (operation === "openai") return chat(await request.json());
     if (request.method === "POST") await request.arrayBuffer();
-    if (operation === "openai") return new Response(stream(), { headers: { "Content-Type": "text/event-stream" } });
-    ended.output = { image_url: `${origin}/images/picture.jpeg`, cost: 0.02 };
+    ended.output = model?.startsWith("wan")
+      ? { video_url: `${origin}/films/film.mp4`, cost: 0.3 }
+      : { image_url: `${origin}/images/picture.jpeg`, cost: 0.02 };
     const answer = operations[operation]?.(model);
     return answer
       ? new Response(JSON.stringify(answer), { headers: json })
       : new Response('{"error":"no such route"}', { status: 404, headers: json });
   },
 };
+
+function chat(asked) {
+  if (asked.stream) return new Response(stream(), { headers: { "Content-Type": "text/event-stream" } });
+  return new Response(said, { headers: json });
+}
 
 function stream() {
   let sent = 0;

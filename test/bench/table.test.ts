@@ -1,0 +1,40 @@
+// The figures of the README pass through here: several runs become one table, and no round is lost.
+import { describe, expect, it } from "vitest";
+import { paired } from "./statistics.ts";
+import { markdown, mergeRuns, tableOf } from "./table.ts";
+
+const headings = { what: "What", ms: "ms", ratio: "ratio", p99Ms: "p99" };
+const run = (ms: number, rounds: readonly number[], p99Ms: number | undefined) =>
+  tableOf(headings, [{ what: "a run", ms, ratio: paired(rounds, [2, 2, 2, 2]), p99Ms }]);
+
+describe("runs of a bench", () => {
+  it("become one: the mean of what was measured, every round of what was compared", () => {
+    const merged = mergeRuns([run(1000, [1, 2, 3, 4], undefined), run(2000, [5, 6, 7, 8], undefined)]);
+    expect(merged.rows).toEqual([
+      {
+        what: "a run",
+        ms: 1500,
+        ratio: {
+          runs: [
+            [0.5, 1, 1.5, 2],
+            [2.5, 3, 3.5, 4],
+          ],
+        },
+        p99Ms: undefined,
+      },
+    ]);
+  });
+
+  it("are written with the median of each and the quartiles of all, and a dash for what was not said", () => {
+    const merged = mergeRuns([run(1234.5, [1, 2, 3, 4], undefined), run(1234.5, [5, 6, 7, 8], undefined)]);
+    expect(markdown(merged).split("\n")).toEqual([
+      "| What | ms | ratio | p99 |",
+      "|---|---|---|---|",
+      "| a run | 1,230 | 1.50×, 3.50× (1.50 to 3.50) | – |",
+    ]);
+  });
+
+  it("say a wait at p99 where one of them could", () => {
+    expect(mergeRuns([run(1, [1], undefined), run(1, [1], 0.25)]).rows[0]?.["p99Ms"]).toBe(0.25);
+  });
+});
