@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
+import { usualAdmissions } from "./support/provided.ts";
 import { testSettings } from "./support/settings.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -33,9 +34,17 @@ export default defineConfig({
           isolate: false,
           testTimeout: 30_000,
           hookTimeout: 30_000,
+          provide: { plantedAdmissions: Number(process.env["PLANTED_ADMISSIONS"] ?? usualAdmissions) },
         },
       },
-      { root, test: { name: "node", include: onNode, testTimeout: 60_000, hookTimeout: 60_000 } },
+      {
+        root,
+        test: {
+          ...{ name: "node", include: onNode, setupFiles: ["test/support/fresh-process.ts"] },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 });

@@ -1,7 +1,8 @@
 // What only sockets can do to the gateway: an upstream that resets, stalls, lies about lengths, floods and drips.
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { limits } from "../../src/contract/limits.ts";
 import { Server } from "../support/serve.ts";
 import { answer, RawUpstream, type Script } from "../support/serve-upstream.ts";
 import { testSettings } from "../support/settings.ts";
@@ -171,9 +172,39 @@ describe("an upstream's socket", () => {
   });
 });
 
+describe("a client's socket", () => {
+  /**
+   * Little more than a run may be, in one chunk, under a head that states a few bytes. What a server has not read when
+   * it hangs up takes its answer along, so there is not much of it.
+   */
+  const body = `{"input":{"a":"${"x".repeat(limits.runPayloadBytes)}"}}`;
+  const lengths = ["Content-Length: 50", "Transfer-Encoding: chunked"];
+
+  it.each([
+    ["first", lengths],
+    ["last", lengths.toReversed()],
+  ])("that states a small length %s and sends chunks is held to the limit", async (_, stated) => {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    const head = ["POST /v2/fine/run HTTP/1.1", "Host: sluice", `Authorization: Bearer ${token}`, ...stated];
+    socket.write(`${[...head, "", ""].join("\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`);
+    const answer = await new Promise<string>((resolve, reject) => {
+      socket.once("error", reject);
+      socket.once("data", (data) => resolve(String(data)));
+    });
+    socket.destroy();
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+  });
+});
+
 it("followed no redirect, and still serves", async () => {
   expect(elsewhere).toBe(0);
   expect((await run("fine")).status).toBe(200);
+});
+
+it("was sent no submit twice, however it ended", () => {
+  const submits = (name: string) => upstream.heads.filter((head) => head.startsWith(`POST /v2/${name}/run `)).length;
+  expect(submits("reset")).toBe(1);
+  expect(faults.filter(([name]) => submits(name) > 1)).toEqual([]);
 });
 
 it("tells nobody the key, nor the log of what went wrong", () => {

@@ -1,14 +1,12 @@
 // The management interface of a real process: an endpoint made there runs jobs, survives a crash, and the README's lines work.
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
-import { root } from "../../src/cli/wrangler.ts";
 import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
 import { ScriptedWorker } from "../support/serve-worker.ts";
 import { testSettings } from "../support/settings.ts";
+import { blocksUnder } from "./support/readme.ts";
 
 let server: Server;
 beforeAll(async () => {
@@ -64,19 +62,10 @@ describe("an endpoint that the operator made", () => {
 
 const heading = "Endpoints, Pods and bills, for the operator";
 
-/** The shell lines under a heading of the README. */
-function linesUnder(heading: string): string {
-  const readme = readFileSync(join(root, "README.md"), "utf8");
-  const [, section] = readme.split(`\n## ${heading}\n`);
-  if (section === undefined) throw new Error(`the README has no section "${heading}"`);
-  const blocks = (section.split("\n## ")[0] ?? "").matchAll(/```bash\n([\s\S]*?)```/g);
-  return [...blocks].map(([, lines]) => lines).join("\n");
-}
-
 describe(`the README's section "${heading}"`, () => {
   it("has lines that work as they stand", async () => {
     const env = { ...process.env, GATEWAY: server.url, ADMIN_TOKEN: testSettings.ADMIN_TOKEN };
-    const lines = linesUnder(heading);
+    const lines = blocksUnder(heading, "bash").join("\n");
     expect(lines).toMatch(/curl/);
     const { status, stdout, stderr } = spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", lines], {
       ...{ env, encoding: "utf8" },

@@ -1,6 +1,13 @@
 // The client of the upstream in time: what stalls is given up, what was refused is tried again, what is down is left alone.
 import { describe, expect, it, vi } from "vitest";
-import { Breaker, type Call, callUpstream, type Times, type Upstream } from "../../src/gateway/upstream.ts";
+import {
+  Breaker,
+  type Call,
+  type CallOut,
+  callUpstream,
+  type Times,
+  type Upstream,
+} from "../../src/gateway/upstream.ts";
 import { openJob, readJob } from "../../src/gateway/upstream-answer.ts";
 
 const times: Times = { headMs: 40, bodyMs: 40, streamMs: 80, retryMs: 60 };
@@ -15,9 +22,10 @@ function upstreamOf(send: Upstream["send"]): Upstream & { send: ReturnType<typeo
 }
 
 /** As fetch does: nothing, until the signal says so. */
-const stalls = (request: Request) =>
+const stalls: CallOut = (_url, { signal }) =>
   new Promise<Response>((_resolve, reject) => {
-    request.signal.addEventListener("abort", () => reject(request.signal.reason));
+    if (signal?.aborted) reject(signal.reason);
+    signal?.addEventListener("abort", () => reject(signal.reason));
   });
 const reset = async (): Promise<Response> => {
   throw new Error("Network connection lost.");
@@ -52,7 +60,9 @@ describe("an upstream that takes its time", () => {
       await scheduler.wait(times.headMs * 2);
       return ok();
     });
-    await expect(callUpstream(upstream, { ...poll, waitMs: 5_000 })).resolves.toMatchObject({ status: 200 });
+    await expect(callUpstream(upstream, { ...poll, waitMs: 5_000 })).resolves.toMatchObject({
+      response: { status: 200 },
+    });
   });
 
   it.each([
@@ -61,7 +71,7 @@ describe("an upstream that takes its time", () => {
   ])("that %s is given up, and its connection with it", async (_name, everyMs) => {
     const { response, cancelled } = slow(everyMs);
     const upstream = upstreamOf(async () => response);
-    await expect(readJob(await callUpstream(upstream, poll), upstream)).rejects.toMatchObject({
+    await expect(readJob(await callUpstream(upstream, poll))).rejects.toMatchObject({
       code: "UPSTREAM_TIMEOUT",
     });
     expect(cancelled()).toBe(true);
@@ -69,7 +79,7 @@ describe("an upstream that takes its time", () => {
 
   it("stalls in an error's body no longer than in another's", async () => {
     const upstream = upstreamOf(async () => new Response(slow(60_000).response.body, { status: 400, ...head }));
-    const answer = callUpstream(upstream, poll).then((response) => openJob(response, upstream));
+    const answer = callUpstream(upstream, poll).then((answered) => openJob(answered));
     await expect(answer).rejects.toMatchObject({ code: "UPSTREAM_TIMEOUT" });
   });
 
@@ -126,7 +136,7 @@ describe("another try", () => {
     const upstream = upstreamOf(reset);
     await expect(callUpstream(upstream, poll)).rejects.toMatchObject({ code: "UPSTREAM_UNREACHABLE" });
     const last = upstreamOf(busy);
-    expect((await callUpstream(last, submit)).status).toBe(429);
+    expect((await callUpstream(last, submit)).response.status).toBe(429);
   });
 });
 
@@ -161,16 +171,19 @@ describe("the circuit breaker", () => {
     upstream.send.mockImplementation(reset);
     await fail(upstream, failures + 1, { ...submit, signal: AbortSignal.abort() });
     await fail(upstream, failures + 1, { ...submit, body: new ReadableStream(), sent: Promise.reject() });
+    const slow = { ...upstream, send: stalls, times: { ...times, streamMs: 1 } };
+    await fail(slow, failures + 1, { ...submit, body: new ReadableStream(), sent: new Promise(() => {}) });
     upstream.send.mockImplementation(async () => ok());
-    expect((await callUpstream(upstream, submit)).status).toBe(200);
+    expect((await callUpstream(upstream, submit)).response.status).toBe(200);
   });
 });
 
 it("never follows a redirect, and goes nowhere but to its base", async () => {
   const upstream = upstreamOf(async () => ok());
   await callUpstream(upstream, { ...poll, query: "wait=1000" });
-  const [request] = upstream.send.mock.calls[0] ?? [];
-  expect(request).toMatchObject({ redirect: "manual", url: "https://up.example.com/v2/m/status/a?wait=1000" });
+  const [url, init] = upstream.send.mock.calls[0] ?? [];
+  expect(url).toBe("https://up.example.com/v2/m/status/a?wait=1000");
+  expect(init).toMatchObject({ redirect: "manual" });
 });
 
 it("leaves with its caller", async () => {

@@ -1,5 +1,6 @@
 // An upstream down at its sockets: it answers each path with the bytes, the pauses and the breaks that a test wants.
 import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { listenLocally } from "./serve-locally.ts";
 
 export type Script = (socket: Socket, request: string) => void | Promise<void>;
 
@@ -9,7 +10,7 @@ export class RawUpstream {
   readonly #server: NetServer;
   readonly #scripts: ReadonlyMap<string, Script>;
   readonly #sockets = new Set<Socket>();
-  #port = 0;
+  #url = "";
 
   constructor(scripts: ReadonlyMap<string, Script>) {
     this.#scripts = scripts;
@@ -17,14 +18,12 @@ export class RawUpstream {
   }
 
   async listen(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
-    const address = this.#server.address();
-    this.#port = typeof address === "object" && address !== null ? address.port : 0;
+    this.#url = await listenLocally(this.#server);
     return this;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return this.#url;
   }
 
   async close(): Promise<void> {

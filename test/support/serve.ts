@@ -1,6 +1,7 @@
 // The built Worker in a real process of its own, with the tests' settings.
 import { cpSync } from "node:fs";
 import { join } from "node:path";
+import { guardKey } from "./canary.ts";
 import { bundle } from "./serve-bundle.ts";
 import { workerdConfig } from "./serve-config.ts";
 import { WorkerdProcess } from "./serve-process.ts";
@@ -12,15 +13,23 @@ export interface ServeOptions {
   readonly tmpfs?: boolean;
   /** The flood shield's limit, where a bench asks for more than it lets through. */
   readonly floodLimit?: number;
+  /** See `workerdConfig`. */
+  readonly standIns?: Readonly<Record<string, string>>;
+  readonly door?: string;
+  readonly cacheAt?: string;
 }
 
 export class Server extends WorkerdProcess {
-  static async start({ settings = {}, tmpfs = false, floodLimit }: ServeOptions = {}): Promise<Server> {
+  static async start(options: ServeOptions = {}): Promise<Server> {
+    const { tmpfs = false, floodLimit, standIns = {}, door, cacheAt } = options;
     const built = await bundle();
     const server = new Server(tmpfs);
     cpSync(built, join(server.folder, "bundle"), { recursive: true });
-    const allSettings = { ...testSettings, ...settings };
-    server.configure(workerdConfig({ bundle: built, disk: server.disk, settings: allSettings, floodLimit }));
+    const settings = { ...testSettings, ...options.settings };
+    guardKey(settings.UPSTREAM_API_KEY);
+    server.configure(
+      workerdConfig({ bundle: built, disk: server.disk, settings, floodLimit, standIns, door, cacheAt }),
+    );
     await server.restart();
     return server;
   }

@@ -1,5 +1,6 @@
 // A model service at its worst: it takes jobs and breaks its answers, as each request's fate has it. It forgets no job.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { listenLocally } from "../support/serve-locally.ts";
 import { type Fate, fateOf } from "./chance.ts";
 
 export const upstreamKey = "the-key-of-the-upstream-nobody-may-read-9f2c";
@@ -27,21 +28,19 @@ export class HostileUpstream {
   /** Where notices go: the gateway keeps its port through every restart. */
   gateway = "";
   calm = false;
-  #port = 0;
+  #url = "";
 
   constructor(seed: number) {
     this.#seed = seed;
   }
 
   async listen(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
-    const address = this.#server.address();
-    this.#port = typeof address === "object" && address !== null ? address.port : 0;
+    this.#url = await listenLocally(this.#server);
     return this;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return this.#url;
   }
 
   async close(): Promise<void> {

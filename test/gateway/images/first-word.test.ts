@@ -53,6 +53,13 @@ describe("the first word", () => {
     await expectKept(id);
   });
 
+  it("may be a stream's last chunk, of which the status says what the job made", async () => {
+    const { id } = await submit();
+    world.written = (ref, job) => JSON.stringify({ id: ref, stream: [], ...job });
+    await studio.ask(`/v2/${model}/stream/${id}`, token);
+    await expectKept(id);
+  });
+
   it("may be the notice", async () => {
     const { id, ref } = await submit();
     const body = { id: ref, ...painted("https://cdn.example.net/a.png") };

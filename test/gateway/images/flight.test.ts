@@ -163,15 +163,25 @@ describe("a cancel", () => {
     expect(world.count("/cancel")).toBe(1);
   });
 
-  it("stays cancelled for who got off, and the others still get their picture", async () => {
-    world.submitted = () => painted("https://cdn.example.net/a.png");
+  it.each([
+    ["a small answer", {}],
+    ["one above 256 KB", { film: "x".repeat(300_000) }],
+  ])("stays cancelled for who got off in %s, and the others still get their picture", async (_, more) => {
+    const output = { image_url: "https://cdn.example.net/a.png", cost: 0.0025, ...more };
+    world.submitted = () => painted(output.image_url, { output, delayTime: 2, executionTime: 3 });
     const studio = new Studio();
     const token = await studio.token("ada");
     const [lead, second] = [await submit(studio, token), await submit(studio, token)];
     await cancel(studio, token, second);
-    const status = async (id: string) => (await new Studio().ask(`/v2/${model}/status/${id}`, token)).json<Job>();
-    expect(await status(second)).toEqual({ id: second, status: "CANCELLED" });
-    expect(await status(lead)).toMatchObject({ status: "COMPLETED", output: { image_url: expect.any(String) } });
+    const status = async (id: string, at: Studio) => (await at.ask(`/v2/${model}/status/${id}`, token)).json<Job>();
+    for (const at of [studio, new Studio()]) {
+      expect(await status(second, at)).toEqual({ id: second, status: "CANCELLED", delayTime: 2, executionTime: 3 });
+    }
+    const { image_url } = (await status(lead, new Studio())).output ?? {};
+    expect(image_url).toMatch(/^https:\/\/sluice\.test\/images\//);
     expect(await charged("ada")).toEqual({ microUsd: 2500, jobs: 2, open: 0 });
+    // Nobody is answered with the part of it that the cancelled one's answer was seen as.
+    land();
+    expect((await (await studio.paint(token)).json<Job>()).output).toMatchObject(more);
   });
 });

@@ -1,7 +1,7 @@
 // A link, fetched: whole and in part, from the cache and from its source, and never what is no picture, film or sound.
 import { reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../../src/contract/limits.ts";
 import { ImageCache } from "../../../src/gateway/images/image-cache.ts";
 import { mediaKeysOf } from "../../../src/gateway/images/media-key.ts";
@@ -51,6 +51,42 @@ describe("a link", () => {
       expect(await bytesOf(response)).toEqual(png);
     }
     expect(world.count("GET https://cdn")).toBe(1);
+  });
+
+  it("is held nowhere where the cache does not take it, whole or from its beginning", async () => {
+    const large = new Uint8Array(1_000_000);
+    large.set(png);
+    world.elsewhere = ({ headers }) =>
+      headers.has("Range")
+        ? new Response(large.slice(0, 10), {
+            status: 206,
+            headers: { "Content-Type": "image/png", "Content-Range": `bytes 0-9/${large.length}` },
+          })
+        : picture(large);
+    const refused: Response[] = [];
+    vi.spyOn(caches.default, "put").mockImplementation(async (_, response) => {
+      refused.push(response as Response);
+      throw new Error("full");
+    });
+    const path = await linkTo(honest);
+    expect(await bytesOf(await studio.ask(path, undefined))).toHaveLength(large.length);
+    const part = await studio.ask(path, undefined, "GET", { headers: { Range: "bytes=0-9" } });
+    expect(await bytesOf(part)).toHaveLength(10);
+    expect(refused.map(({ bodyUsed }) => bodyUsed)).toEqual([true, true]);
+  });
+
+  it("may be read by the pages that the operator names, and by no other", async () => {
+    const named = new Studio({ ALLOWED_ORIGINS: "https://app.example.com" });
+    const path = await linkTo(honest);
+    const allowed = async (Origin: string) => {
+      const { headers } = await named.ask(path, undefined, "GET", { headers: { Origin } });
+      expect(headers.get("Cross-Origin-Resource-Policy")).toBe("cross-origin");
+      expect(headers.get("Vary")).toContain("Origin");
+      return [headers.get("X-Cache"), headers.get("Access-Control-Allow-Origin")];
+    };
+    expect(await allowed("https://app.example.com")).toEqual(["MISS", "https://app.example.com"]);
+    expect(await allowed("https://app.example.com")).toEqual(["HIT", "https://app.example.com"]);
+    expect(await allowed("https://other.example.com")).toEqual(["HIT", null]);
   });
 
   it("sends its source no key, no cookie and nothing of the caller's", async () => {
@@ -242,6 +278,7 @@ describe("a poisoned address", () => {
     ["to a file", ["file:///etc/passwd"], false],
     ["out of https", ["http://hop1.example.net/a.png"], false],
   ])("redirects %s", async (_, locations, passes) => {
+    expect((await studio.ask(await linkTo(honest), undefined)).status).toBe(200);
     redirecting(...locations);
     const response = await studio.ask(await linkTo(honest), undefined);
     if (passes) expect(response.status).toBe(200);
@@ -273,6 +310,7 @@ describe("a file", () => {
     ["pdf", text("%PDF-1.7"), undefined],
     ["nothing", new Uint8Array(), undefined],
   ])("of the kind %s, whatever its source calls it", async (_, bytes, type) => {
+    expect((await studio.ask(await linkTo(honest), undefined)).status).toBe(200);
     world.elsewhere = () => picture(bytes, type === undefined ? "image/png" : "text/html");
     const response = await studio.ask(await linkTo(honest), undefined);
     if (type === undefined) return void (await expectProblem(response, "MEDIA_REFUSED"));
@@ -294,6 +332,29 @@ describe("a file", () => {
     await expectProblem(await studio.ask(path, undefined), "MEDIA_REFUSED");
     world.elsewhere = sized(3 * 1024 * 1024);
     expect((await bytesOf(await studio.ask(path, undefined))).length).toBe(3 * 1024 * 1024);
+  });
+
+  it.each([
+    ["reads it to its end", (response: Response) => response.arrayBuffer()],
+    ["leaves in the middle", async (response: Response) => void (await response.body?.cancel())],
+  ])("of 5 MB is fetched once, for the cache too, though its first client %s", async (_, act) => {
+    const path = await linkTo(honest);
+    const bytes = 5 * 1024 * 1024;
+    world.elsewhere = () => new Response(flow(bytes), { headers: { "Content-Length": String(bytes) } });
+    await act(await studio.ask(path, undefined, "GET", { untouched: true }));
+    await vi.waitFor(async () => expect(await caches.default.match(origin + path)).toBeDefined(), { timeout: 5000 });
+    const again = await studio.ask(path, undefined);
+    expect([again.headers.get("X-Cache"), (await bytesOf(again)).length]).toEqual(["HIT", bytes]);
+    expect(world.count("GET https://cdn")).toBe(1);
+  });
+
+  it("that breaks off in the middle is not kept", async () => {
+    const path = await linkTo(honest);
+    const whole = 5 * 1024 * 1024;
+    world.elsewhere = () => new Response(flow(whole - 1), { headers: { "Content-Length": String(whole) } });
+    const response = await studio.ask(path, undefined, "GET", { untouched: true });
+    expect((await drain(response)).whole).toBe(false);
+    expect(await caches.default.match(origin + path)).toBeUndefined();
   });
 
   it("without an end is cut at 64 MB", async () => {

@@ -3,7 +3,7 @@ import { reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { expectProblem } from "../../support/problems.ts";
-import { charged, kept, model, painted, Studio, World } from "./studio.ts";
+import { charged, kept, model, origin, painted, Studio, World } from "./studio.ts";
 
 let world: World;
 beforeEach(() => {
@@ -227,5 +227,61 @@ describe("somebody else's identical prompt", () => {
     expect((await studio.ask(bobs.path, bob, "DELETE")).status).toBe(204);
     await expectProblem(await studio.ask(bobs.path, undefined), "NOT_FOUND");
     expect((await studio.ask(first.path, undefined)).status).toBe(200);
+  });
+
+  it("is in the galleries of both, each link its owner's to delete", async () => {
+    const studio = new Studio({ REUSE_SCOPE: "shared" });
+    const [ada, bob] = [await studio.token("ada"), await studio.token("bob")];
+    const listed = async (token: string) => {
+      const { images } = await (await studio.ask("/images", token)).json<{ images: { url: string; cost: number }[] }>();
+      return images.map(({ url, cost }) => [url, cost]);
+    };
+    const adas = origin + (await studio.link(ada)).path;
+    const bobs = origin + (await studio.link(bob)).path;
+    expect(await listed(ada)).toEqual([[adas, 0.0025]]);
+    expect(await listed(bob)).toEqual([[bobs, 0]]);
+
+    const again = await new Studio({ REUSE_SCOPE: "shared", ...noMeter }).link(bob);
+    expect(origin + again.path).toBe(bobs);
+    expect(await listed(bob)).toHaveLength(1);
+
+    expect((await studio.ask(again.path, bob, "DELETE")).status).toBe(204);
+    expect([await listed(ada), await listed(bob)]).toEqual([[[adas, 0.0025]], []]);
+    for (const at of [studio, new Studio({ REUSE_SCOPE: "shared" })]) {
+      const anew = await at.paint(bob);
+      expect(anew.headers.get("X-Cache")).not.toBe("HIT");
+      const { output } = await anew.json<Job>();
+      expect((await at.ask(output?.image_url.replace(origin, "") ?? "", undefined)).status).toBe(200);
+    }
+    expect((await listed(bob)).map(([url]) => url)).not.toContain(bobs);
+    expect(await listed(ada)).toEqual([[adas, 0.0025]]);
+    expect((await studio.ask(adas.replace(origin, ""), undefined)).status).toBe(200);
+  });
+
+  it("is asked anew for who asked first and deleted it, and stays for the others", async () => {
+    const studio = new Studio({ REUSE_SCOPE: "shared" });
+    const [ada, bob] = [await studio.token("ada"), await studio.token("bob")];
+    const adas = await studio.link(ada);
+    expect((await studio.link(ada)).path).toBe(adas.path);
+    expect((await studio.ask(adas.path, ada, "DELETE")).status).toBe(204);
+    for (const at of [studio, new Studio({ REUSE_SCOPE: "shared" })]) {
+      const { path } = await at.link(ada);
+      expect(path).not.toBe(adas.path);
+      expect((await at.ask(path, undefined)).status).toBe(200);
+      const response = await at.paint(bob);
+      expect(response.headers.get("X-Cache")).toBe("HIT");
+    }
+  });
+
+  it("is answered from the cache though its gallery cannot be reached", async () => {
+    const shared = new Studio({ REUSE_SCOPE: "shared" });
+    const token = await shared.token("bob");
+    await shared.paint(await shared.token("ada"));
+    const warn = vi.spyOn(console, "warn").mockReturnValue();
+    const USER_METER = { getByName: () => ({ addToGallery: () => Promise.reject(new Error("away")) }) };
+    const { path } = await new Studio({ REUSE_SCOPE: "shared", USER_METER }).link(token);
+    expect((await shared.ask(path, undefined)).status).toBe(200);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("a link is not listed"));
+    warn.mockRestore();
   });
 });

@@ -35,6 +35,8 @@ export class World {
   submitted: (n: number) => Answer = () => painted("https://cdn.example.net/a.png");
   elsewhere: (request: Request) => Response | Promise<Response> = () => picture(png);
   refuse: Response | undefined;
+  /** How the service writes a job; its members in the order that a test wants. */
+  written: (id: string, job: Answer) => string = (id, job) => JSON.stringify({ id, ...job });
   /** Where the last job's end is to be told. */
   webhook = "";
   readonly #jobs = new Map<string, Answer>();
@@ -60,7 +62,7 @@ export class World {
     else if (operation === "cancel") this.#jobs.set(id, { status: "CANCELLED" });
     else if (operation === "status-sync") await this.gate;
     const job = this.#jobs.get(id);
-    return job ? Response.json({ id, ...job }) : Response.json({ error: "job not found" }, { status: 404 });
+    return job ? this.#write(id, job) : Response.json({ error: "job not found" }, { status: 404 });
   }
 
   async #submit(operation: "run" | "runsync", request: Request): Promise<Response> {
@@ -70,7 +72,11 @@ export class World {
     const id = `job-${this.#jobs.size + 1}`;
     const job = this.submitted(this.#jobs.size + 1);
     this.#jobs.set(id, job);
-    return Response.json(operation === "run" ? { id, status: "IN_QUEUE" } : { id, ...job });
+    return operation === "run" ? Response.json({ id, status: "IN_QUEUE" }) : this.#write(id, job);
+  }
+
+  #write(id: string, job: Answer): Response {
+    return new Response(this.written(id, job), { headers: { "Content-Type": "application/json" } });
   }
 }
 

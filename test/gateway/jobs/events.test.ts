@@ -1,5 +1,5 @@
 // A job's events: the generator over a made-up job, without any time passing; then the route, by token and by ticket.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { jobEvents, type Source } from "../../../src/gateway/jobs/job-events.ts";
 import { ticketsOf } from "../../../src/gateway/jobs/ticket.ts";
 import { configOf, send } from "../../support/callers.ts";
@@ -113,6 +113,28 @@ describe("the route", () => {
     const [, lastEventId = ""] = /id: (\w+)/.exec(text) ?? [];
     const again = await (await open(upstream, ticketPath, { "Last-Event-ID": lastEventId })).text();
     expect(again).toMatch(/^event: gap/);
+  });
+
+  it("beats every fifteen seconds while a poll is under way, and no more once it has ended", async () => {
+    const { upstream, path } = await following();
+    const polled = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    upstream.answer = async ({ path: asked }) => {
+      polled.resolve();
+      await held.promise;
+      return ended(asked);
+    };
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const answered = upstream.call("GET", path);
+      await polled.promise;
+      vi.advanceTimersByTime(44_999);
+      held.resolve();
+      expect(await (await answered).text()).toMatch(/^:\n\n:\n\nevent: status\n[\s\S]*event: done\n/);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("starts nothing for a HEAD", async () => {

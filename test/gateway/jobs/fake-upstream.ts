@@ -4,10 +4,11 @@ import { afterEach, beforeEach, expect, vi } from "vitest";
 import { app } from "../../../src/app.ts";
 import type { UpstreamJob } from "../../../src/gateway/upstream-answer.ts";
 import { isolate, send } from "../../support/callers.ts";
+import { upstreamKey } from "../../support/canary.ts";
 import { testSettings } from "../../support/settings.ts";
 
-/** No answer, header, log line or error may hold it. */
-export const upstreamKey = "canary-key-of-the-upstream-0123456789";
+export { upstreamKey };
+
 export const model = "black-forest-labs-flux-1-schnell";
 export const prompt = { input: { prompt: "a lighthouse" } };
 
@@ -136,4 +137,18 @@ export async function mintToken(within: Env, request: object): Promise<string> {
 
 export function json(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
   return Response.json(value, { status, headers });
+}
+
+/** A body without a stated length. */
+export function chunked(text: string): ReadableStream {
+  const bytes = new TextEncoder().encode(text);
+  let at = 0;
+  return new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      if (at >= bytes.byteLength) return controller.close();
+      controller.enqueue(bytes.slice(at, at + 70_000));
+      at += 70_000;
+    },
+  });
 }

@@ -1,7 +1,7 @@
 // Bodies above 256 KB through the front door: scanned as they flow, with the verdicts of small ones, and never half relayed.
 import { describe, expect, it } from "vitest";
 import { expectProblem } from "../../support/problems.ts";
-import { FakeUpstream, json, model, upstreamKey, watchCanary } from "./fake-upstream.ts";
+import { chunked, FakeUpstream, json, model, upstreamKey, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
 
@@ -9,20 +9,6 @@ const filler = "x".repeat(300 * 1024);
 const input = (more = "") => `"input":{"prompt":"a lighthouse","image":"${filler}"${more}}`;
 const ok = () => json({ id: "job-1", status: "IN_QUEUE" });
 const hook = "https://hooks.example.org/done";
-
-/** Without a stated length. */
-function chunked(text: string): ReadableStream {
-  const bytes = new TextEncoder().encode(text);
-  let at = 0;
-  return new ReadableStream({
-    type: "bytes",
-    pull(controller) {
-      if (at >= bytes.byteLength) return controller.close();
-      controller.enqueue(bytes.slice(at, at + 70_000));
-      at += 70_000;
-    },
-  });
-}
 
 describe("a large body", () => {
   it.each([

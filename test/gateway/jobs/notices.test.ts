@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from "vitest";
 import { signingKeysOf } from "../../../src/gateway/signing.ts";
 import { configOf } from "../../support/callers.ts";
 import { expectProblem } from "../../support/problems.ts";
-import { FakeUpstream, json, model, type Seen, watchCanary } from "./fake-upstream.ts";
+import { chunked, FakeUpstream, json, model, type Seen, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
 
@@ -95,12 +95,78 @@ describe("the upstream's notice", () => {
   it.each([
     ["another job's id", { ...ended("job-2") }, "JOB_NOT_FOUND"],
     ["no id", { status: "COMPLETED" }, "INVALID_REQUEST"],
+    ["an id that would lead elsewhere", { ...ended("../../v1/pods") }, "INVALID_REQUEST"],
     ["no JSON", "{", "INVALID_JSON"],
     ["a list", [], "INVALID_REQUEST"],
   ] as const)("with %s is refused", async (_name, notice, code) => {
     const { upstream, tell } = await submitted(body);
     await expectProblem(await tell(notice), code);
     expect(await upstream.jobs()).toMatchObject([{ costUsd: null }]);
+  });
+
+  describe("that is too large to hold", () => {
+    const large = (id: string) => ({ ...ended(id), input: { prompt: "x", image: filler } });
+    /** The upstream is asked for the whole of it, and tells this. */
+    async function largeJob(status: () => Response) {
+      const job = await submitted({ ...body, webhook: target });
+      const { answer } = job.upstream;
+      job.upstream.answer = (seen, request) => (seen.path.includes("/status/") ? status() : answer(seen, request));
+      return job;
+    }
+
+    it("settles its job, and the client's webhook gets what the upstream says of it", async () => {
+      const { upstream, id, tell, meter } = await largeJob(() => json(ended("job-1")));
+      expect((await tell(large("job-1"))).status).toBe(200);
+      expect(await upstream.jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.002 }]);
+      const delivered = await deliveredBy(upstream, meter);
+      expect(delivered.map((seen) => JSON.parse(seen.body))).toEqual([{ ...ended("job-1"), id }]);
+    });
+
+    it.each([
+      ["does not know it any more", () => json({ error: "job not found" }, 404)],
+      ["has not heard of its end", () => json({ id: "job-1", status: "IN_PROGRESS" })],
+    ])("is believed where the upstream %s", async (_name, status) => {
+      const { upstream, id, tell, meter } = await largeJob(status);
+      expect((await tell(large("job-1"))).status).toBe(200);
+      expect(await upstream.jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.002 }]);
+      const { output: _, ...others } = ended("job-1");
+      const delivered = await deliveredBy(upstream, meter);
+      expect(delivered.map((seen) => JSON.parse(seen.body))).toEqual([{ ...others, id }]);
+    });
+
+    it("is told without an output above 4 MB", async () => {
+      const output = { note: "x".repeat(4 * 1024 * 1024), cost: 0.002 };
+      const { upstream, id, tell, meter } = await largeJob(() => json({ ...ended("job-1"), output }));
+      await tell({ ...ended("job-1"), output });
+      expect(await upstream.jobs()).toMatchObject([{ costUsd: 0.002 }]);
+      const { output: _, ...others } = ended("job-1");
+      expect((await deliveredBy(upstream, meter)).map((seen) => JSON.parse(seen.body))).toEqual([{ ...others, id }]);
+    });
+
+    it("keeps the media that it tells of", async () => {
+      const output = { image_url: "https://media.example.net/a.png", cost: 0.002 };
+      const { upstream, tell, meter } = await largeJob(() => json({ ...ended("job-1"), output }));
+      await tell({ ...large("job-1"), output });
+      const [seen] = await deliveredBy(upstream, meter);
+      expect(JSON.parse(seen?.body ?? "")).toMatchObject({
+        output: { image_url: expect.stringContaining("https://gateway.example.com/images/") },
+      });
+      const gallery = await (await upstream.call("GET", "/images")).json<{ images: unknown[] }>();
+      expect(gallery.images).toHaveLength(1);
+    });
+
+    it.each([
+      ["with another job's id", JSON.stringify(large("job-2")), "JOB_NOT_FOUND"],
+      ["without an id", JSON.stringify({ ...large("job-1"), id: undefined }), "INVALID_REQUEST"],
+      ["without a status", JSON.stringify({ ...large("job-1"), status: undefined }), "INVALID_REQUEST"],
+      ["that is no JSON", `${JSON.stringify(large("job-1"))}}`, "INVALID_JSON"],
+      ["that ends too early", JSON.stringify(large("job-1")).slice(0, -1), "INVALID_JSON"],
+      ["beyond any answer", chunked(`"${"x".repeat(48 * 1024 * 1024)}"`), "PAYLOAD_TOO_LARGE"],
+    ] as const)("%s is refused", async (_name, notice, code) => {
+      const { upstream, tell } = await largeJob(() => json(ended("job-1")));
+      await expectProblem(await tell(notice), code);
+      expect(await upstream.jobs()).toMatchObject([{ costUsd: null }]);
+    });
   });
 
   it("on a path that is not its own is refused", async () => {

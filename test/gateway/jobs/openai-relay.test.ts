@@ -1,6 +1,6 @@
 // OpenAI's routes through the gateway: whole answers and streams as they came, settled by what they say they cost.
 import { describe, expect, it } from "vitest";
-import { FakeUpstream, json, watchCanary } from "./fake-upstream.ts";
+import { chunked, FakeUpstream, json, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
 
@@ -39,6 +39,36 @@ describe("a chat", () => {
     expect(JSON.parse(upstream.seen[0]?.body ?? "")).toEqual(body);
     expect(upstream.seen[0]?.path).toBe(path);
     expect(job).toMatchObject({ status: "COMPLETED", costUsd: 0.000_12 });
+  });
+
+  it.each([
+    ["of stated length", (text: string) => text],
+    ["chunked", chunked],
+  ])("with a large body, %s, is relayed unread, and settled at its cost", async (_name, carried) => {
+    const text = JSON.stringify({ ...body, picture: "x".repeat(3 * 1024 * 1024) });
+    const { upstream, response, job } = await chat(() => json({ cost: 0.000_3 }), carried(text));
+    expect(response.headers.get("X-Cost")).toBe("0.0003");
+    expect(upstream.seen.map((seen) => seen.body === text)).toEqual([true]);
+    expect(job).toMatchObject({ status: "COMPLETED", costUsd: 0.000_3 });
+  });
+
+  it("with a body beyond the limit is cut off, and owes nothing", async () => {
+    const { upstream, response, job } = await chat(() => json({}), chunked("x".repeat(20 * 1024 * 1024 + 1)));
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ error: { code: "PAYLOAD_TOO_LARGE" } });
+    expect(job).toBeUndefined();
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it("with a large body that breaks off is refused, and owes nothing", async () => {
+    const broken = new ReadableStream({
+      type: "bytes",
+      start: (controller) => controller.enqueue(new Uint8Array(300 * 1024)),
+      pull: (controller) => controller.error(new Error("gone")),
+    });
+    const { response, job } = await chat(() => json({}), broken);
+    expect(response.status).toBe(400);
+    expect(job).toBeUndefined();
   });
 
   it("streams byte for byte, and settles at the last chunk's cost", async () => {

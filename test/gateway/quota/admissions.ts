@@ -17,7 +17,7 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
     kind: "image",
     operation: "run",
     plan: "unlimited",
-    plans: {},
+    plans: "{}",
     token: undefined,
     reserveMicroUsd: 20_000,
     ttlMs: 86_400_000,

@@ -19,7 +19,7 @@ const at = (now: number) =>
   });
 const ring = () => runDurableObjectAlarm(stub());
 const dueAt = () => runInDurableObject(stub(), (_object, state) => state.storage.getAlarm());
-const totals = async () => (await meter().usage({ plan: "unlimited", plans: {}, token: undefined })).totals;
+const totals = async () => (await meter().usage({ plan: "unlimited", plans: "{}", token: undefined })).totals;
 
 async function answering(ask: AskUpstream): Promise<ReturnType<typeof vi.fn<AskUpstream>>> {
   const asked = vi.fn(ask);
@@ -76,6 +76,21 @@ describe("a job that nobody follows", () => {
       expect(dueAt).toBeLessThanOrEqual(noon + latest);
     }
     expect(new Set(due.map(({ dueAt }) => dueAt)).size).toBeGreaterThan(6);
+  });
+
+  it("is not asked about before it is bound, and in time once it is", async () => {
+    const job = request(syncJob);
+    await meter().admit(job);
+    const asked = await answering(async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon }));
+    await at(noon + 30_000);
+    await ring();
+    expect(asked).not.toHaveBeenCalled();
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 20_000 });
+    await at(noon + minuteMs);
+    await meter().bind(job.admission, "job-1");
+    await at(noon + minuteMs + 30_000);
+    await ring();
+    expect(asked).toHaveBeenCalledOnce();
   });
 
   it("is one of six at most that are asked about at once; the others follow at once", async () => {

@@ -1,12 +1,12 @@
 // The rules as tables: what is admitted, which rule refuses, when to come back, and how the headers say it.
 import { describe, expect, it } from "vitest";
+import { covers, namesOf, scopeOf } from "../../../src/gateway/quota/applied-rules.ts";
 import { decide, type Standing } from "../../../src/gateway/quota/decide.ts";
 import { endOf, startOf } from "../../../src/gateway/quota/periods.ts";
 import { builtInPlans, rulesOf } from "../../../src/gateway/quota/plans.ts";
 import { rateLimitFields } from "../../../src/gateway/quota/rate-limit-fields.ts";
 import { assumeCharge, chargeOf } from "../../../src/gateway/quota/settlement.ts";
 import { SlidingCounter } from "../../../src/gateway/quota/sliding-counter.ts";
-import { covers, namesOf, scopeOf } from "../../../src/gateway/quota/standings.ts";
 import { rulesSchema } from "../../../src/gateway/rules.ts";
 
 const now = Date.UTC(2031, 1, 28, 23, 59, 50);

@@ -1,6 +1,7 @@
 // However many come at once, as many are admitted as the rule says, no more and no fewer.
 import { reset } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
+import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
 import { codeOf, meterOf, request } from "./admissions.ts";
 
@@ -18,7 +19,7 @@ describe("200 parallel admissions against a limit of 50", () => {
   it.each(rules)("admit exactly 50 by %s, ten times over", { timeout: 60_000 }, async (_unit, rule, code) => {
     for (let round = 0; round < 10; round++) {
       const meter = meterOf(`user:${round}`);
-      const asked = { plan: "tested", plans: { tested: [rule] }, reserveMicroUsd };
+      const asked = { plan: "tested", plans: plansText({ tested: [rule] }), reserveMicroUsd };
       const answers = await Promise.all(Array.from({ length: 200 }, () => meter.admit(request(asked))));
       expect(answers.filter(({ admitted }) => admitted)).toHaveLength(limit);
       expect(answers.filter((answer) => codeOf(answer) === code)).toHaveLength(200 - limit);

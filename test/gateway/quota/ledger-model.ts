@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
 import { newAdmission } from "../../../src/gateway/admission.ts";
 import type { AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
+import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
 import { codeOf, request } from "./admissions.ts";
@@ -158,7 +159,7 @@ export class Ledger {
       ...{
         admission: this.#newAdmission(),
         plan: "tested",
-        plans: { tested: plan },
+        plans: plansText({ tested: plan }),
         reserveMicroUsd: reserve,
         ttlMs: ttl,
       },
@@ -303,7 +304,11 @@ export class Ledger {
   check(): void {
     this.#noteExpiries();
     const sum = (pick: (known: Known) => number) => this.#jobs.reduce((total, known) => total + pick(known), 0);
-    const { totals, limits } = this.#meter.usage({ plan: "tested", plans: { tested: plan }, token: undefined });
+    const { totals, limits } = this.#meter.usage({
+      plan: "tested",
+      plans: plansText({ tested: plan }),
+      token: undefined,
+    });
     expect(totals).toEqual({
       known: sum(({ state, charge, assumed }) => (state === "ended" && !assumed ? charge : 0)),
       assumed: sum(({ state, charge, assumed }) => (state === "ended" && assumed ? charge : 0)),

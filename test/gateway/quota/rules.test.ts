@@ -2,6 +2,7 @@
 import { reset, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
+import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
@@ -11,7 +12,7 @@ const at = (now: number) =>
   runInDurableObject(stubOf("user:ada"), (object) => {
     object.clock = () => now;
   });
-const planned = (...rules: Rule[]) => ({ plan: "tested", plans: { tested: rules } });
+const planned = (...rules: Rule[]) => ({ plan: "tested", plans: plansText({ tested: rules }) });
 
 async function admitted(change: Partial<AdmitRequest>): Promise<string | boolean> {
   const answer = await meter().admit(request(change));
@@ -155,5 +156,17 @@ describe("a token that narrows", () => {
     expect(await admitted(token("b", { rules }))).toBe(true);
     await meter().settle(ending(job.admission));
     expect(await admitted(token("a", { rules }))).toBe(true);
+  });
+
+  it("takes places of its user's plan", async () => {
+    const plan = planned({ unit: "jobs", limit: 2 });
+    const rules: Rule[] = [{ unit: "jobs", limit: 2 }];
+    const job = request({ ...plan, ...token("a", { rules }) });
+    await meter().admit(job);
+    expect(await admitted({ ...plan, ...token("b", { rules }) })).toBe(true);
+    expect(await admitted({ ...plan, ...token("c", { rules }) })).toBe("TOO_MANY_JOBS");
+    expect(await admitted(plan)).toBe("TOO_MANY_JOBS");
+    await meter().settle(ending(job.admission));
+    expect(await admitted(plan)).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 // A payer's meter through its calls: admission, idempotency, binding, settlement, lists.
 import { reset, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { plansText } from "../../../src/gateway/quota/plans.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const meter = () => meterOf("user:ada");
@@ -8,7 +9,7 @@ const setClock = (now: number) =>
   runInDurableObject(stubOf("user:ada"), (object) => {
     object.clock = () => now;
   });
-const totals = async () => (await meter().usage({ plan: "unlimited", plans: {}, token: undefined })).totals;
+const totals = async () => (await meter().usage({ plan: "unlimited", plans: "{}", token: undefined })).totals;
 
 beforeEach(async () => {
   vi.spyOn(console, "warn").mockReturnValue();
@@ -37,7 +38,7 @@ describe("an admission", () => {
   });
 
   it("that is asked for twice counts once", async () => {
-    const job = request({ plan: "one", plans: { one: [{ unit: "requests", limit: 1, per: "day" }] } });
+    const job = request({ plan: "one", plans: plansText({ one: [{ unit: "requests", limit: 1, per: "day" }] }) });
     expect(await meter().admit(job)).toMatchObject({ admitted: true });
     expect(await meter().admit(job)).toMatchObject({ admitted: true });
     expect(codeOf(await meter().admit({ ...job, admission: request().admission }))).toBe("RATE_LIMITED");

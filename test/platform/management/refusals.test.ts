@@ -1,6 +1,8 @@
 // What bad input gets: each case begins with a valid request and changes one thing.
 import { reset } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
+import * as callers from "../../support/callers.ts";
+import { testSettings } from "../../support/settings.ts";
 import { ask, auth, endpoint, pod, refused, send, template, valid, volume } from "./desk.ts";
 
 afterEach(() => reset());
@@ -45,6 +47,34 @@ describe("a key", () => {
 
   it.each(byId)("is needed before %s %s says anything", async (method, path, body) => {
     await refused(undefined, "UNAUTHORIZED", method, path.replace("ID", invalid), body);
+  });
+});
+
+describe("an account that cannot be reached", () => {
+  const gone = new Proxy({}, { get: () => () => Promise.reject(new Error("overloaded")) });
+  const away = callers.isolate({ ACCOUNT: { getByName: () => gone } });
+  const key = testSettings.PLATFORM_API_KEY;
+  const everything: [string, string, object?][] = [
+    ...collections.map((path): [string, string] => ["GET", path]),
+    ...byId,
+    ["POST", "/templates", valid.template],
+    ["POST", "/networkvolumes", valid.volume],
+    ["POST", "/containerregistryauth", valid.auth],
+    ["POST", "/pods", { imageName: "example.com/pod:1" }],
+    ["POST", "/endpoints", { templateId: unknown }],
+    ["GET", "/billing/pods"],
+  ];
+
+  it.each(everything)("is 503 of %s %s, and says when to come back", async (method, path, body) => {
+    const at = path.replace("ID", unknown);
+    const response = await callers.send(away, method, `/platform/v1${at}`, { key, body });
+    expect([response.status, response.headers.get("Retry-After")]).toEqual([503, "1"]);
+    expect(await response.json()).toMatchObject({ code: "UNAVAILABLE", message: expect.stringMatching(/account/) });
+  });
+
+  it("is 503 of a job of an endpoint that only it knows", async () => {
+    const response = await callers.send(away, "GET", `/platform/v2/${unknown}/health`, { key });
+    expect(await callers.refusalOf(response)).toMatchObject({ status: 503, code: "UNAVAILABLE" });
   });
 });
 

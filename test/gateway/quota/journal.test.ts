@@ -1,0 +1,158 @@
+// An admission is one row: whatever dies or fails around it, memory and SQL count the same.
+import { reset, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { plansText } from "../../../src/gateway/quota/plans.ts";
+import { steps } from "../../../src/gateway/quota/schema.ts";
+import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
+import type { Rule } from "../../../src/gateway/rules.ts";
+import { migrate } from "../../../src/wire/migrate.ts";
+import { ending, noon, request, stubOf } from "./admissions.ts";
+import { newWorld, wake } from "./planted-meter.ts";
+
+const dayMs = 86_400_000;
+const rules: Rule[] = [
+  { unit: "requests", limit: 10_000, per: "minute" },
+  { unit: "requests", limit: 10_000, per: "day", models: ["flux"] },
+  { unit: "jobs", limit: 10_000 },
+  { unit: "usd", limit: 10_000, per: "day" },
+];
+const claims = { plan: "tested", plans: plansText({ tested: rules }), token: undefined };
+const token = { id: "narrow", rules: rules.slice(0, 1), maxCostMicroUsd: 5_000_000 };
+const world = newWorld(noon);
+
+const used = (meter: UserMeter) => {
+  const { limits, totals } = meter.usage({ ...claims, token });
+  return { ...Object.fromEntries(limits.map(({ name, used }) => [name, used])), ...totals };
+};
+const counted = (sql: SqlStorage) =>
+  sql.exec<{ rows: number }>("SELECT COUNT(*) AS rows FROM jobs WHERE turn <= (SELECT turn FROM counted)").one().rows;
+
+function withMeter(act: (meter: UserMeter, state: DurableObjectState) => Promise<void> | void): Promise<void> {
+  return runInDurableObject(stubOf("user:ada"), async (_object, state) => {
+    await act(wake(state, world), state);
+    await state.storage.deleteAlarm();
+  });
+}
+
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockReturnValue();
+  world.now = noon;
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await reset();
+});
+
+describe("an object that dies after it admitted", () => {
+  it("counts as before when it wakes: requests, jobs, money, those of a token too", () =>
+    withMeter(async (meter, state) => {
+      const jobs = [
+        request(claims),
+        request({ ...claims, token }),
+        request({ ...claims, model: "sora", kind: "video" }),
+      ];
+      for (const job of jobs) await meter.admit(job);
+      await meter.admit(request({ ...claims, token, idempotency: { key: "k", fingerprint: "f" } }));
+      meter.settle(ending(jobs[0]?.admission ?? ""));
+      for (let time = 0; time < 3; time++) await meter.admit(request({ ...claims, token }));
+      meter.bind(jobs[1]?.admission ?? "", "job-1");
+      expect(counted(state.storage.sql)).toBe(4);
+
+      const expected = {
+        ...{ "requests-minute": 7, "requests-day-flux": 6, jobs: 6, "usd-day": 135_000 },
+        ...{ "token-requests-minute": 5, "token-cost": 100_000, known: 15_000, assumed: 0, reserved: 120_000 },
+      };
+      expect(used(meter)).toEqual(expected);
+      const woken = wake(state, world);
+      expect(used(woken)).toEqual(expected);
+      woken.release(jobs[1]?.admission ?? "");
+      const after = { ...expected, jobs: 5, "usd-day": 115_000, "token-cost": 80_000, reserved: 100_000 };
+      expect(used(woken)).toEqual(after);
+      expect(used(wake(state, world))).toEqual(after);
+    }));
+
+  it("counts its windows from the moments of the admissions", () =>
+    withMeter(async (meter, state) => {
+      for (let time = 0; time < 4; time++) {
+        world.now = noon + time * 20_000;
+        await meter.admit(request(claims));
+      }
+      expect(counted(state.storage.sql)).toBeLessThan(4);
+      const woken = wake(state, world);
+      expect(used(woken)).toMatchObject({ "requests-minute": 4 });
+      world.now = noon + 62_000;
+      expect(used(woken)).toMatchObject({ "requests-minute": 3, "requests-day-flux": 4 });
+    }));
+
+  it("has few rows to count, however many it admitted", () =>
+    withMeter(async (meter, state) => {
+      const admitted = 1300;
+      for (let time = 0; time < admitted; time++) await meter.admit(request(claims));
+      expect(counted(state.storage.sql)).toBeGreaterThanOrEqual(admitted - 500);
+      expect(used(wake(state, world))).toMatchObject({ "requests-minute": admitted, reserved: admitted * 20_000 });
+    }));
+
+  it("forgets what was reset, and nothing that came later", () =>
+    withMeter(async (meter, state) => {
+      for (let time = 0; time < 3; time++) await meter.admit(request(claims));
+      meter.reset();
+      await meter.admit(request(claims));
+      await meter.admit(request(claims));
+      expect(used(meter)).toMatchObject({ "requests-minute": 2, reserved: 100_000 });
+      expect(used(wake(state, world))).toEqual(used(meter));
+    }));
+});
+
+describe("an admission that cannot be written", () => {
+  const failing = (state: DurableObjectState, table: string) =>
+    state.storage.sql.exec(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
+
+  it.each([
+    ["its row", "jobs", undefined],
+    ["what is beside its row", "idempotency", { key: "k", fingerprint: "f" }],
+  ])("changes nothing: %s", (_what, table, idempotency) =>
+    withMeter(async (meter, state) => {
+      await meter.admit(request(claims));
+      await meter.admit(request(claims));
+      const before = used(meter);
+      failing(state, table);
+      const job = request({ ...claims, idempotency });
+      await expect(async () => meter.admit(job)).rejects.toThrow("disk");
+      expect(meter.job(job.admission)).toBeUndefined();
+      expect(used(meter)).toEqual(before);
+      expect(used(wake(state, world))).toEqual(before);
+      state.storage.sql.exec("DROP TRIGGER broken");
+      expect(await meter.admit(job)).toMatchObject({ admitted: true });
+      expect(used(meter)).toMatchObject({ "requests-minute": 3, reserved: 60_000 });
+    }),
+  );
+});
+
+describe("a meter whose counters knew of every admission", () => {
+  it("keeps its jobs, windows and money, and counts on", () =>
+    withMeter((_meter, state) => {
+      const { storage } = state;
+      const { sql } = storage;
+      for (const { name } of sql
+        .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'")
+        .toArray()) {
+        if (!name.startsWith("_cf_")) sql.exec(`DROP TABLE ${name}`);
+      }
+      migrate(storage, steps.slice(0, 3));
+      const { admission, owner } = request();
+      sql.exec(
+        `INSERT INTO jobs (admission, owner, account, model, kind, operation, reserved, admittedAt, ttlMs, retentionMs,
+           expiresAt, dueAt) VALUES (?, ?, '', 'flux', 'image', 'run', 20000, ?, ?, 1800000, ?, ?)`,
+        ...[admission, owner, noon, dayMs, noon + 600_000, noon + 600_000],
+      );
+      sql.exec("INSERT INTO spend VALUES ('', ?, 'flux', 'image', 7000, 0, 20000, 0)", Math.floor(noon / dayMs));
+      const counts = new Uint32Array(51);
+      counts[Math.floor(noon / 1200) % 51] = 5;
+      sql.exec(
+        "INSERT INTO windows VALUES ('', 'minute', '', ?, ?, ?)",
+        ...[Math.floor(noon / 1200), new Uint8Array(counts.buffer), noon + 61_200],
+      );
+      const meter = wake(state, world);
+      expect(used(meter)).toMatchObject({ "requests-minute": 5, jobs: 1, known: 7000, reserved: 20_000 });
+    }));
+});
