@@ -1,11 +1,12 @@
 // Every operation that the document names, with a key that opens it: whatever else is drawn, never a 500.
-import { reset } from "cloudflare:test";
+
 import fc from "fast-check";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Operation } from "../../src/contract/operation.ts";
 import { gatewayOperations } from "../../src/gateway/app.ts";
 import { isolate } from "../support/callers.ts";
 import { nearly } from "../support/drawn-json.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { call } from "../support/front-door.ts";
 import type { Schema, Schemas } from "../support/json-schema.ts";
 import { testSettings } from "../support/settings.ts";
@@ -29,7 +30,7 @@ const runs = 40;
 const done = { id: "job-1", status: "COMPLETED", output: { cost: 0.001 }, stream: [] };
 
 // What the operator's calls have switched off must not spare the others.
-afterEach(reset);
+afterEach(emptyStorage);
 
 let document: Documented;
 beforeAll(async () => {

@@ -1,10 +1,11 @@
 // The operator's way to the management interface: where it leads, with which key, and who is kept out.
-import { reset } from "cloudflare:test";
+
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { call, type Settings } from "../support/front-door.ts";
 import { deployedSettings, testSettings } from "../support/settings.ts";
 
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 const operator = { Authorization: `Bearer ${testSettings.ADMIN_TOKEN}` };
 const serverKey = "key-of-the-real-service-0123456789abcdef";

@@ -1,8 +1,9 @@
 // The job interface beyond its states: waiting, times, retention, lists and numbers.
-import { abortAllDurableObjects, evictDurableObject, reset } from "cloudflare:test";
+import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { jobSchema } from "../../src/contract/job.ts";
 import { endpointSettingsSchema } from "../../src/platform/queue/endpoint-settings.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { expectProblem } from "../support/problems.ts";
 import { endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
@@ -12,7 +13,7 @@ const minute = 60_000;
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 describe("runsync", () => {

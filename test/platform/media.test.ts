@@ -1,8 +1,9 @@
 // The files of samples: served for seven days, then gone.
-import { reset } from "cloudflare:test";
+
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { putMedia } from "../../src/platform/media.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { call, origin } from "../support/front-door.ts";
 import { expectProblem } from "../support/problems.ts";
 import { noon, pass, setTime } from "./support/endpoint.ts";
@@ -14,7 +15,7 @@ const put = async () => new URL(await putMedia(env.MEDIA, origin, file, Date.now
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 it("is served as it was made, to any page, for as long as it lives", async () => {

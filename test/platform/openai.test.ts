@@ -1,7 +1,8 @@
 // OpenAI's routes: a call becomes a job, its output the answer, its refusals of the shape that OpenAI's clients read.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { rates } from "../../src/contract/rates.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { endpoint, eventually, noon, setTime } from "./support/endpoint.ts";
 
 const text = "qwen3-32b-awq";
@@ -14,7 +15,7 @@ const ask = (content: string, more: object = {}) => ({
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 async function expectOpenAiError(response: Response, status: number, code: string): Promise<void> {

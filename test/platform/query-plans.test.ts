@@ -1,12 +1,13 @@
 // Nothing scans: every statement that health, status, take, a result and the alarm make finds its rows by an index.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { type Endpoint, endpoint, noon, pass, setTime } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 /** What was asked of the storage while this ran, each statement once. */

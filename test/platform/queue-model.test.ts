@@ -1,13 +1,14 @@
 // Random operations, time steps and evictions, with a model beside the object: nothing is lost, nothing runs twice uncounted.
-import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { type Endpoint, endpoint, noon, pass, setTime } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 /** What the model knows of a job: enough to say what it may be and what it must not. */
@@ -232,7 +233,7 @@ it("keeps its promises whatever happens in whatever order", { timeout: 60_000 },
       for (const step of sequence) await step(world);
       await check(world);
       await expectNothingAfterAll(world.e);
-      await reset();
+      await emptyStorage();
     }),
     { numRuns: 60 },
   );

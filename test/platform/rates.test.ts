@@ -1,16 +1,17 @@
 // The contract's rates, row by row, through the front door; and what lifts them.
-import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type RatedOperation, rates } from "../../src/contract/rates.ts";
 import { endpointSettingsSchema } from "../../src/platform/queue/endpoint-settings.ts";
 import { RateLimits, type RateVerdict } from "../../src/platform/queue/rate-limits.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { expectProblem } from "../support/problems.ts";
 import { endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const operations = Object.keys(rates) as RatedOperation[];

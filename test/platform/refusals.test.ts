@@ -1,8 +1,9 @@
 // What the platform refuses: each from a valid call, with one thing changed, and the code that comes of it.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
 import type { ErrorCode } from "../../src/errors.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { expectProblem } from "../support/problems.ts";
 import { endpoint, key, noon, setTime } from "./support/endpoint.ts";
 
@@ -11,7 +12,7 @@ const model = "black-forest-labs-flux-1-dev";
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 describe("a job request", () => {

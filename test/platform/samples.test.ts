@@ -1,14 +1,15 @@
 // Samples: every model of the catalog answers in its documented shape, within its price; and the trouble a prompt may ask for.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { findModel, type Model, models } from "../../src/models/index.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { call } from "../support/front-door.ts";
 import { endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const text = "qwen3-32b-awq";

@@ -1,8 +1,9 @@
 // The state table, every cell: each state of a job, each thing that can happen to it, and what is then.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { JobState } from "../../src/contract/states.ts";
 import type { ErrorCode } from "../../src/errors.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { expectProblem } from "../support/problems.ts";
 import { type Endpoint, endpoint, noon, pass, setTime } from "./support/endpoint.ts";
 
@@ -15,7 +16,7 @@ const ttl = 24 * 60 * minute;
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 /** `gone`: its result was forgotten. `IN_PROGRESS again`: a worker was lost before. */

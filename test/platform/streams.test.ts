@@ -1,14 +1,15 @@
 // Streaming: chunks are split, handed out once, held for, and end with an answer that repeats.
-import { evictDurableObject, reset } from "cloudflare:test";
+import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
 import { split } from "../../src/platform/queue/chunks.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { endpoint, noon, pass, setTime } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const decode = (bytes: Uint8Array) =>

@@ -1,6 +1,7 @@
 // Bodies that are stored as they flow: adopted by the job that comes for them, or removed when their time is over.
-import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { type Endpoint, endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
 const bytes = new TextEncoder().encode(`{"input":{"x":"${"y".repeat(2_000_000)}"}}`);
@@ -9,7 +10,7 @@ const lifetimeMs = 15 * 60_000;
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const flow = () => new Response(bytes).body as ReadableStream<Uint8Array>;

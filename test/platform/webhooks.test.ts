@@ -1,6 +1,7 @@
 // Notices: owed from the moment of a final state, tried as the contract says, never in the way of a job.
-import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { type Endpoint, endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
 const hook = "https://app.example.com/hook?who=me";
@@ -17,7 +18,7 @@ interface Received {
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 /** The outside world: what it got, and what it answers, the last answer again and again. */

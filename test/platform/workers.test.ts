@@ -1,6 +1,7 @@
 // The worker protocol, as an unmodified worker speaks it: long polls, results in whatever content type, workers that vanish.
-import { abortAllDurableObjects, evictDurableObject, reset } from "cloudflare:test";
+import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../support/empty-storage.ts";
 import { expectProblem } from "../support/problems.ts";
 import { type Endpoint, endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
@@ -9,7 +10,7 @@ const model = "black-forest-labs-flux-1-dev";
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const take = (e: Endpoint, worker = "w1") => e.send("GET", `job-take/${worker}?gpu=none&job_in_progress=0`);

@@ -1,10 +1,11 @@
 // Tables move forward by numbered steps: each once, all or nothing.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { migrate } from "../../src/wire/migrate.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
 
-afterEach(reset);
+afterEach(emptyStorage);
 
 /** An object's storage, emptied of what the object itself has made. */
 function onEmptyStorage<T>(act: (storage: DurableObjectStorage) => T): Promise<T> {

@@ -1,9 +1,10 @@
 // CONTROL and the operator's routes to it: revocations, model switches, plans.
-import { evictDurableObject, reset } from "cloudflare:test";
+import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { controlStub } from "../../../src/gateway/control/control-reader.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 
 const key = testSettings.ADMIN_TOKEN;
@@ -12,7 +13,7 @@ const get = (model: string) => send(isolate(), "GET", `/admin/models/${model}`, 
 const revoke = (user: string, body?: unknown) => send(isolate(), "POST", `/admin/users/${user}/revoke`, { key, body });
 const plan = { rules: [{ unit: "jobs" as const, limit: 2 }] };
 
-afterEach(reset);
+afterEach(emptyStorage);
 
 describe("CONTROL", () => {
   it("tells what changed after a version, and nothing where nothing did", async () => {

@@ -1,8 +1,9 @@
 // `/tokens`: what a backend may mint for its users, and what the token is then good for.
-import { reset } from "cloudflare:test";
+
 import { exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { ask, isolate, principalOf, refusalOf, send } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { decodePart } from "../../support/provider.ts";
 import { testSettings } from "../../support/settings.ts";
 
@@ -14,7 +15,7 @@ const tokenFor = async (body: unknown) => {
   return (await response.json<{ token: string }>()).token;
 };
 
-afterEach(reset);
+afterEach(emptyStorage);
 
 describe("a minted token", () => {
   it("says whose it is, for an hour, on the default plan", async () => {

@@ -1,7 +1,8 @@
 // `POST /sessions`: anonymous visitors, open, behind Turnstile, or not at all.
-import { reset } from "cloudflare:test";
+
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ask, isolate, principalOf, refusalOf, send } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 
 interface Issued {
@@ -22,7 +23,7 @@ const deployed = { LOCAL: "", UPSTREAM_API_KEY: "upstream-key-of-the-tests-01234
 afterEach(async () => {
   vi.restoreAllMocks();
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 describe("an anonymous visitor", () => {

@@ -1,5 +1,5 @@
 // The attack table on tokens: each row starts from a token that gets in, changes one thing, and is told which.
-import { reset } from "cloudflare:test";
+
 import fc from "fast-check";
 import { exportSPKI, importJWK, type JWTPayload, SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -9,6 +9,7 @@ import { mintSession } from "../../../src/gateway/identity/session-token.ts";
 import { mintToken } from "../../../src/gateway/identity/tokens.ts";
 import { SigningKeys } from "../../../src/gateway/signing.ts";
 import { ask, isolate, refusalOf, send } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import {
   decodePart,
   encodePart,
@@ -240,7 +241,7 @@ beforeEach(() => {
 afterEach(async () => {
   vi.restoreAllMocks();
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 describe("what gets in", () => {

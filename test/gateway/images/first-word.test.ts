@@ -1,5 +1,5 @@
 // Whoever sees a job's end first keeps its media: an answer, a stream of events, the notice, or the meter's alarm.
-import { reset, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
@@ -7,6 +7,7 @@ import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { kept, model, origin, painted, Studio, World } from "./studio.ts";
 
 let world: World;
@@ -17,7 +18,7 @@ beforeEach(async () => {
   studio = new Studio();
   token = await studio.token("ada");
 });
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 type Job = { id: string; status: string; output?: { image_url: string; expires_at: string } };
 

@@ -1,6 +1,7 @@
 // Identical requests in flight are one job of the model's: one call, one charge, and everybody's answer.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { charged, meterOf, model, painted, Studio, World } from "./studio.ts";
 
@@ -12,7 +13,7 @@ beforeEach(() => {
   world.gate = gate.promise;
   land = gate.resolve;
 });
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 type Job = { id: string; status: string; error?: string; output?: { image_url: string } };
 

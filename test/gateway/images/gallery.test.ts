@@ -1,6 +1,7 @@
 // The caller's own media: listed newest first, page by page, and deleted by nobody else.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { model, origin, painted, Studio, World } from "./studio.ts";
 
@@ -12,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 interface Page {

@@ -1,5 +1,5 @@
 // Media of an answer that is too large to hold: its links, its place in the gallery and its lifetime are a small one's.
-import { reset, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
@@ -7,6 +7,7 @@ import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { type Answer, charged, kept, model, origin, painted, Studio, World } from "./studio.ts";
 
@@ -27,7 +28,7 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.useRealTimers();
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 interface Output {

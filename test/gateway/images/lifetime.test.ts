@@ -1,6 +1,7 @@
 // A link lives until the moment that was fixed at its job's end, however late anybody looks.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { kept, model, origin, painted, Studio, World } from "./studio.ts";
 
@@ -18,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 describe("seven days", () => {

@@ -1,11 +1,12 @@
 // A link, fetched: whole and in part, from the cache and from its source, and never what is no picture, film or sound.
-import { reset } from "cloudflare:test";
+
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../../src/contract/limits.ts";
 import { ImageCache } from "../../../src/gateway/images/image-cache.ts";
 import { mediaKeysOf } from "../../../src/gateway/images/media-key.ts";
 import { configOf } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { model, origin, painted, picture, png, Studio, World } from "./studio.ts";
 
@@ -15,7 +16,7 @@ beforeEach(() => {
   world = new World();
   studio = new Studio();
 });
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 /** As a finished job leaves it in KV. */
 async function linkTo(url: string): Promise<string> {

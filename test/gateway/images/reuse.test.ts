@@ -1,7 +1,8 @@
 // The same question has the same answer: without money, without the meter, without the model; for whom it may.
-import { reset } from "cloudflare:test";
+
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { charged, kept, model, origin, painted, Studio, World } from "./studio.ts";
 
@@ -11,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 type Job = { id: string; status: string; output?: { image_url: string; expires_at: string; cost: number } };

@@ -1,9 +1,10 @@
 // What a meter does by itself: asks about jobs that nobody follows, settles what expires, delivers webhooks.
-import { reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { resultKey } from "../../../src/gateway/kept-result.ts";
 import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const minuteMs = 60_000;
@@ -44,7 +45,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("a job that nobody follows", () => {

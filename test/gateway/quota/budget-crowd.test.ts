@@ -1,5 +1,5 @@
 // 1,000 payers on one budget, with answers lost and meters that die: only settlement above the estimate may overshoot.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Budget, budgetName } from "../../../src/gateway/quota/budget.ts";
@@ -7,6 +7,7 @@ import { BudgetSlices } from "../../../src/gateway/quota/budget-slices.ts";
 import { Leases } from "../../../src/gateway/quota/leases.ts";
 import type { AdmitAnswer } from "../../../src/gateway/quota/metering.ts";
 import { dayOf } from "../../../src/gateway/quota/periods.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, noon } from "./admissions.ts";
 
 const usd = 1_000_000;
@@ -124,7 +125,7 @@ const withBudget = (work: (budget: Budget) => Promise<void>) =>
 beforeEach(() => void vi.spyOn(console, "error").mockReturnValue());
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("1,000 payers", () => {

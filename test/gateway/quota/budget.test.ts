@@ -1,10 +1,11 @@
 // The ceiling of the whole app: slices are deducted before they are used, and what is not used comes back.
-import { reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Budget, budgetName } from "../../../src/gateway/quota/budget.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import { remote } from "../../../src/wire/remote.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const usd = 1_000_000;
@@ -35,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("the app's budget", () => {

@@ -1,9 +1,10 @@
 // The client's webhook: once a job, signed so that the standard's own check accepts it, tried three times at most.
-import { reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { signingKeysOf } from "../../../src/gateway/signing.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const url = "https://app.example.org/hook";
@@ -34,7 +35,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("a client's webhook", () => {

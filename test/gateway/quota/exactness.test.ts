@@ -1,8 +1,9 @@
 // However many come at once, as many are admitted as the rule says, no more and no fewer.
-import { reset } from "cloudflare:test";
+
 import { afterEach, describe, expect, it } from "vitest";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, meterOf, request } from "./admissions.ts";
 
 const limit = 50;
@@ -13,7 +14,7 @@ const rules: [Rule["unit"], Rule, string][] = [
   ["usd", { unit: "usd", limit: (limit * reserveMicroUsd) / 1e6, per: "day" }, "QUOTA_EXCEEDED"],
 ];
 
-afterEach(reset);
+afterEach(emptyStorage);
 
 describe("200 parallel admissions against a limit of 50", () => {
   it.each(rules)("admit exactly 50 by %s, ten times over", { timeout: 60_000 }, async (_unit, rule, code) => {

@@ -1,11 +1,12 @@
 // An admission is one row: whatever dies or fails around it, memory and SQL count the same.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import { steps } from "../../../src/gateway/quota/schema.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
 import { migrate } from "../../../src/wire/migrate.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
 import { newWorld, wake } from "./planted-meter.ts";
 
@@ -40,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("an object that dies after it admitted", () => {

@@ -1,7 +1,8 @@
 // Quotas through the front door: what a caller reads, what the operator sets, and what stands before it all.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 import { codeOf, ending, meterOf, request, stubOf } from "./admissions.ts";
 
@@ -22,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("GET /usage", () => {

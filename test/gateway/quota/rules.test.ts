@@ -1,9 +1,10 @@
 // Rules at the meter: plans, tokens that narrow, grants, resets, midnight, the sliding minute.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const hourMs = 3_600_000;
@@ -25,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("a plan", () => {

@@ -1,7 +1,8 @@
 // A payer's meter through its calls: admission, idempotency, binding, settlement, lists.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const meter = () => meterOf("user:ada");
@@ -17,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await reset();
+  await emptyStorage();
 });
 
 describe("an admission", () => {

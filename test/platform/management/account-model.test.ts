@@ -1,9 +1,10 @@
 // Random operations on two accounts, beside a model: the same answers, no dangling reference, the same bill to the micro-USD.
-import { evictDurableObject, reset, runDurableObjectAlarm } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { catalogueName } from "../../../src/platform/management/catalogue.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { type AccountName, type Json, send } from "./desk.ts";
 import { type Gpu, gpus, Model } from "./model.ts";
 
@@ -12,7 +13,7 @@ const minute = 60_000;
 
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 /** Which of all that was ever made; none where it is left out. */
@@ -307,11 +308,11 @@ it("holds what the model holds, and bills what its clock says", { timeout: 60_00
   await fc.assert(
     fc.asyncProperty(commands, async (commands) => {
       vi.useFakeTimers({ toFake: ["Date"], now: epoch });
-      await reset();
+      await emptyStorage();
       const run = new Run();
       for (const command of commands) await run.step(command);
       await run.settle();
     }),
-    { numRuns: 10, endOnFailure: false },
+    { numRuns: 10, endOnFailure: true },
   );
 });

@@ -1,8 +1,9 @@
 // Billing: by what really ran, hour by hour, in every bucket, grouping and filter.
-import { evictDurableObject, reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Executed } from "../../../src/platform/queue/executed.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ask, endpoint, type Json, pod, refused, send, template, volume } from "./desk.ts";
 
 interface BillingRecord extends Record<string, unknown> {
@@ -19,7 +20,7 @@ const iso = (moment: number) => new Date(moment).toISOString();
 beforeEach(() => vi.useFakeTimers({ toFake: ["Date"], now: start }));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const later = (ms: number) => vi.setSystemTime(Date.now() + ms);

@@ -1,12 +1,13 @@
 // Endpoints: made here, live at once on the job interface, steered by their settings, gone for good.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { dataCenterIds } from "../../../src/platform/management/vocabulary.ts";
 import type { EndpointQueue } from "../../../src/platform/queue/endpoint-queue.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ask, endpoint, ids, type Json, pod, refused, send, template, volume } from "./desk.ts";
 
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 const list = (query = "") => ask<Json[]>("north", "GET", `/endpoints${query}`);
 const job = async (id: string, operation: string, body?: unknown) => {

@@ -1,7 +1,8 @@
 // Pods: how they are made, every filter, every cell of their state table, locks and resets.
-import { reset } from "cloudflare:test";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { podMoves } from "../../../src/platform/management/pod.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ask, auth, endpoint, ids, type Json, pod, refused, send, template, volume } from "./desk.ts";
 
 const noon = Date.UTC(2040, 5, 1, 12);
@@ -9,7 +10,7 @@ const noon = Date.UTC(2040, 5, 1, 12);
 beforeEach(() => vi.useFakeTimers({ toFake: ["Date"], now: noon }));
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const list = (query = "") => ask<Json[]>("north", "GET", `/pods${query}`);

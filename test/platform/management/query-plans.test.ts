@@ -1,5 +1,5 @@
 // However much an account holds, a look-up and a filtered list read as many rows as they answer: an index leads each.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sumUp } from "../../../src/platform/management/billing-report.ts";
@@ -8,6 +8,7 @@ import { podFilterSchema } from "../../../src/platform/management/pod-input.ts";
 import { RegistryAuthBook } from "../../../src/platform/management/registry-auths.ts";
 import { Rows } from "../../../src/platform/management/rows.ts";
 import { TemplateBook } from "../../../src/platform/management/template-book.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { auth, pod, template } from "./desk.ts";
 
 const many = { templates: 100_000, pods: 10_000 };
@@ -75,7 +76,7 @@ beforeEach(async () => {
     await pod("north", { name: "chosen", imageName: "chosen" });
   }
 });
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 const plant = (sql: SqlStorage, templates: number, pods: number) => {
   sql.exec(

@@ -1,11 +1,12 @@
 // What bad input gets: each case begins with a valid request and changes one thing.
-import { reset } from "cloudflare:test";
+
 import { afterEach, describe, expect, it } from "vitest";
 import * as callers from "../../support/callers.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 import { ask, auth, endpoint, pod, refused, send, template, valid, volume } from "./desk.ts";
 
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 const unknown = "abcdefghij1234";
 const invalid = "no%20id";

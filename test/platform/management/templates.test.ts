@@ -1,13 +1,14 @@
 // Templates: their fields, their lists, what others see of them, what they earn.
-import { reset, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { officialTemplates } from "../../../src/platform/management/template.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { ask, auth, endpoint, ids, type Json, pod, refused, template, valid } from "./desk.ts";
 
 afterEach(async () => {
   vi.useRealTimers();
-  await reset();
+  await emptyStorage();
 });
 
 const everything = {

@@ -1,13 +1,14 @@
 // Network volumes and container registry auths: what they keep, what they refuse, what they never say.
-import { reset, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { sealLabel } from "../../../src/platform/management/registry-auths.ts";
 import { seal, unseal } from "../../../src/platform/management/sealing.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 import { ask, auth, pod, refused, send, template, valid, volume } from "./desk.ts";
 
-afterEach(() => reset());
+afterEach(emptyStorage);
 
 describe("a network volume", () => {
   it("is created, found, listed and deleted", async () => {
