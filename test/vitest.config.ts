@@ -20,6 +20,8 @@ export default defineConfig({
   test: {
     // Log lines are noise until a test fails.
     silent: "passed-only",
+    // One a core of the smallest machine: the files on Node mostly wait for processes of their own.
+    maxWorkers: 2,
     projects: [
       {
         root,
