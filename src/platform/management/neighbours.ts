@@ -76,8 +76,10 @@ export class Neighbours {
   }
 
   /** Takes a template back from the catalogue, unless others use it. */
-  withdraw(id: string): Promise<Refusal | { withdrawn: true }> {
-    return this.#account(catalogueName).withdrawTemplate(this.#home.account, id);
+  async withdraw(id: string): Promise<Refusal | { withdrawn: true }> {
+    const answer = await this.#account(catalogueName).withdrawTemplate(this.#home.account, id);
+    // Handed on as it came, it would keep this object in memory until our own caller lets go of it.
+    return { ...answer };
   }
 
   isBorrowing(id: string): boolean {

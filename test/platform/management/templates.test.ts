@@ -1,5 +1,5 @@
 // Templates: their fields, their lists, what others see of them, what they earn.
-import { runDurableObjectAlarm } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { officialTemplates } from "../../../src/platform/management/template.ts";
@@ -174,6 +174,15 @@ describe("a public template", () => {
     await refused("south", "IN_USE", "DELETE", `/templates/${id}`);
     await ask("north", "DELETE", `/endpoints/${bound.id}`);
     await ask("south", "DELETE", `/templates/${id}`);
+  });
+
+  it("keeps in memory neither the account that may not take it back nor the one that shows it", async () => {
+    const { id } = await template("south", { isPublic: true });
+    const user = await pod("north", { templateId: id });
+    await refused("south", "IN_USE", "PATCH", `/templates/${id}`, { isPublic: false });
+    await ask("north", "GET", `/pods/${user.id}?includeTemplate=true`);
+    await evictDurableObject(env.ACCOUNT.getByName("south"));
+    await evictDurableObject(env.ACCOUNT.getByName("north"));
   });
 
   it("earns by what others run with it, never by its owner's own use, and counts a report once", async () => {
