@@ -159,10 +159,4 @@ export class MeterStores {
       this.leases.prune(dayOf(now));
     });
   }
-
-  nextDue(): number | undefined {
-    const never = Number.POSITIVE_INFINITY;
-    const next = Math.min(this.jobs.nextDue() ?? never, this.outbox.nextDue() ?? never, this.leases.nextDue() ?? never);
-    return next === never ? undefined : next;
-  }
 }

@@ -2,6 +2,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { type Config, readConfig } from "../../config.ts";
 import { migrate } from "../../wire/migrate.ts";
+import { OneAlarm } from "../../wire/one-alarm.ts";
 import { remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
 import { keepResult } from "../kept-result.ts";
@@ -32,8 +33,6 @@ import { describeUsage, type MeterUsage } from "./usage.ts";
 
 /** Questions, and notices, under way at once. */
 const atOnce = 6;
-/** An alarm that failed comes back after this. */
-const retryAlarmMs = 1000;
 
 export class UserMeter extends DurableObject<Env> implements Metering, GalleryCalls {
   /** Tests set their own. */
@@ -45,11 +44,12 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   readonly #endings: Endings;
   readonly #admissions: Admissions;
   readonly #slices: BudgetSlices;
-  #armedAt: number | undefined;
+  readonly #alarm: OneAlarm;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     migrate(ctx.storage, steps);
+    this.#alarm = new OneAlarm(ctx, "user-meter");
     this.#stores = new MeterStores(ctx.storage);
     this.#endings = new Endings(this.#stores);
     this.#admissions = new Admissions(this.#stores, this.#endings);
@@ -154,18 +154,13 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return this.#stores.settings.revokedAt(owner);
   }
 
-  /** The alarm rings when the first thing is due, or earlier: it is always recomputed from what is stored. */
   #arm(): void {
-    const next = this.#stores.nextDue();
-    if (next === undefined || (this.#armedAt !== undefined && this.#armedAt <= next)) return;
-    this.#armedAt = next;
-    this.ctx.waitUntil(this.ctx.storage.setAlarm(next));
+    const { jobs, outbox, leases } = this.#stores;
+    this.#alarm.arm(jobs.nextDue(), outbox.nextDue(), leases.nextDue());
   }
 
-  /** Never throws: the runtime would give up on it after a few tries, and every reservation with it. */
-  override async alarm(): Promise<void> {
-    this.#armedAt = undefined;
-    try {
+  override alarm(): Promise<void> {
+    return this.#alarm.ring(async () => {
       const now = this.clock();
       const asked = this.#endings.claimDue(now, atOnce).map((job) => this.#follow(job));
       const notices = this.#stores.transaction(() => this.#stores.outbox.claim(now, atOnce));
@@ -173,11 +168,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       await Promise.all([...asked, ...sent, this.#slices.report(this.clock)]);
       this.#stores.prune(now);
       this.#arm();
-    } catch (error) {
-      const name = error instanceof Error ? error.name : "unknown";
-      console.error(JSON.stringify({ alarm: "user-meter", error: name }));
-      await this.ctx.storage.setAlarm(Date.now() + retryAlarmMs);
-    }
+    });
   }
 
   async #follow(job: JobRow): Promise<void> {

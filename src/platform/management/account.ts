@@ -1,6 +1,7 @@
 // An account as a Durable Object: its books, and what it owes to queues, to the catalogue and to other accounts.
 import { DurableObject } from "cloudflare:workers";
 import { migrate } from "../../wire/migrate.ts";
+import { OneAlarm } from "../../wire/one-alarm.ts";
 import { remote } from "../../wire/remote.ts";
 import type { Refusal } from "../queue/views.ts";
 import { type Question, type Sum, sumUp } from "./billing-report.ts";
@@ -25,8 +26,6 @@ import { TemplateBook } from "./template-book.ts";
 import { TemplateDesk } from "./template-desk.ts";
 import type { TemplateChange } from "./templates.ts";
 
-/** An alarm that failed comes back after this. */
-const retryAlarmMs = 10_000;
 /** A duty that is performed at once is due all the same, should the object not live to do it. */
 const graceMs = 10_000;
 /** What is spent with borrowed templates is told in one go for a while. */
@@ -44,12 +43,13 @@ export class Account extends DurableObject<Env> {
   readonly #auths: RegistryAuthBook;
   readonly #catalogue: Catalogue;
   readonly #name: string;
-  #armedAt: number | undefined;
+  readonly #alarm: OneAlarm;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { sql } = ctx.storage;
     migrate(ctx.storage, steps);
+    this.#alarm = new OneAlarm(ctx, "account");
     this.#name = ctx.id.name ?? "";
     this.#duties = new Duties(sql, (duty) => this.#neighbours.perform(duty));
     this.#ledger = new Ledger(sql, (template) => this.#duties.add("credit", template, Date.now() + creditDelayMs));
@@ -252,27 +252,18 @@ export class Account extends DurableObject<Env> {
     return result;
   }
 
-  /** The alarm rings when the first duty is due, or an hour is full while something runs. */
+  /** The first duty is due, or an hour is full while something runs. */
   #arm(): void {
     const hour = this.#ledger.hasClocks ? nextFullHour(Date.now()) : undefined;
-    const times = [this.#duties.nextDue(), hour].filter((time) => time !== undefined);
-    const next = Math.min(...times);
-    if (times.length === 0 || (this.#armedAt !== undefined && this.#armedAt <= next)) return;
-    this.#armedAt = next;
-    this.ctx.waitUntil(this.ctx.storage.setAlarm(next));
+    this.#alarm.arm(this.#duties.nextDue(), hour);
   }
 
-  /** Never throws: the runtime would give up on it after a few tries. */
-  override async alarm(): Promise<void> {
-    this.#armedAt = undefined;
-    try {
+  override alarm(): Promise<void> {
+    return this.#alarm.ring(async () => {
       this.#change(() => this.#ledger.accrue(Date.now()));
       await this.#duties.performDue(Date.now());
       this.#arm();
-    } catch (error) {
-      console.error(JSON.stringify({ alarm: "account", error: error instanceof Error ? error.name : "unknown" }));
-      await this.ctx.storage.setAlarm(Date.now() + retryAlarmMs);
-    }
+    });
   }
 }
 

@@ -4,6 +4,7 @@ import type { Health } from "../../contract/job.ts";
 import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { migrate } from "../../wire/migrate.ts";
+import { OneAlarm } from "../../wire/one-alarm.ts";
 import { remote } from "../../wire/remote.ts";
 import type { builtInRunner } from "../workers/built-in.ts";
 import { defaultEndpointSettings, type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
@@ -27,9 +28,6 @@ import {
 } from "./views.ts";
 import { type Outcome, WorkerDesk } from "./worker-desk.ts";
 
-/** An alarm that failed comes back after this. */
-const retryAlarmMs = 1000;
-
 type Waiting = "runsync" | "status" | "openai";
 type Streaming = "stream" | "openai";
 type Part = { status: JobState; items: string[] };
@@ -42,12 +40,13 @@ export class EndpointQueue extends DurableObject<Env> {
   readonly #gate: Gate;
   readonly #courier: Courier;
   readonly #held = new HeldCalls();
-  #armedAt: number | undefined;
+  readonly #alarm: OneAlarm;
 
   /** Without built-in workers only real ones serve the endpoint. */
   constructor(ctx: DurableObjectState, env: Env, runner?: typeof builtInRunner) {
     super(ctx, env);
     migrate(ctx.storage, steps);
+    this.#alarm = new OneAlarm(ctx, "endpoint-queue");
     const now = () => this.clock();
     const settled = () => this.#arm();
     const waitUntil = (promise: Promise<unknown>) => ctx.waitUntil(promise);
@@ -275,9 +274,8 @@ export class EndpointQueue extends DurableObject<Env> {
 
   /** The retired endpoint is deleted: queue, results and history go for good. Only that it is closed stays known. */
   async wipe(): Promise<void> {
-    await this.ctx.storage.deleteAlarm();
+    await this.#alarm.stop();
     await this.ctx.storage.deleteAll();
-    this.#armedAt = undefined;
     migrate(this.ctx.storage, steps);
     this.#queue.store.forget();
     this.configure({ ...defaultEndpointSettings, closed: true });
@@ -306,13 +304,8 @@ export class EndpointQueue extends DurableObject<Env> {
     return result;
   }
 
-  /** The alarm rings when the first timer does, or earlier: it is always recomputed from what is stored. */
   #arm(): void {
-    const times = [this.#queue.nextDue(), this.#courier.nextDue()].filter((time) => time !== undefined);
-    const next = Math.min(...times);
-    if (times.length === 0 || (this.#armedAt !== undefined && this.#armedAt <= next)) return;
-    this.#armedAt = next;
-    this.ctx.waitUntil(this.ctx.storage.setAlarm(next));
+    this.#alarm.arm(this.#queue.nextDue(), this.#courier.nextDue());
   }
 
   async #tellAccount(rows: readonly ExecutedRow[]): Promise<void> {
@@ -320,18 +313,12 @@ export class EndpointQueue extends DurableObject<Env> {
     await remote(this.env.ACCOUNT, account).recordExecuted(endpoint, rows);
   }
 
-  /** Never throws: the runtime would give up on it after a few tries, and every timer with it. */
-  override async alarm(): Promise<void> {
-    this.#armedAt = undefined;
-    try {
+  override alarm(): Promise<void> {
+    return this.#alarm.ring(async () => {
       this.#queue.tick();
       this.#courier.send();
       await this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
       this.#arm();
-    } catch (error) {
-      const name = error instanceof Error ? error.name : "unknown";
-      console.error(JSON.stringify({ alarm: "endpoint-queue", error: name }));
-      await this.ctx.storage.setAlarm(Date.now() + retryAlarmMs);
-    }
+    });
   }
 }

@@ -1,0 +1,43 @@
+// A Durable Object's one alarm: armed for what is due first, and back soon after it failed.
+
+/** An alarm that failed comes back after this. */
+const retryMs = 1000;
+const never = Number.POSITIVE_INFINITY;
+
+export class OneAlarm {
+  readonly #ctx: DurableObjectState;
+  readonly #name: string;
+  /** When it rings; unknown to an object that has just woken. */
+  #at: number | undefined;
+
+  constructor(ctx: DurableObjectState, name: string) {
+    this.#ctx = ctx;
+    this.#name = name;
+  }
+
+  /** It rings when the first of these is due, or earlier: they are always recomputed from what is stored. */
+  arm(...due: readonly (number | undefined)[]): void {
+    const next = Math.min(...due.map((at) => at ?? never));
+    if (next === never || (this.#at !== undefined && this.#at <= next)) return;
+    this.#at = next;
+    this.#ctx.waitUntil(this.#ctx.storage.setAlarm(next));
+  }
+
+  /** Never throws: the runtime would give up on the alarm after a few tries, and on all that it owes with it. */
+  async ring(act: () => Promise<void>): Promise<void> {
+    this.#at = undefined;
+    try {
+      await act();
+    } catch (error) {
+      const name = error instanceof Error ? error.name : "unknown";
+      console.error(JSON.stringify({ alarm: this.#name, error: name }));
+      this.arm(Date.now() + retryMs);
+    }
+  }
+
+  /** Nothing is owed any more. */
+  async stop(): Promise<void> {
+    await this.#ctx.storage.deleteAlarm();
+    this.#at = undefined;
+  }
+}
