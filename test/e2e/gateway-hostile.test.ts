@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
 import { Server } from "../support/serve.ts";
+import { listenLocally } from "../support/serve-locally.ts";
 import { answer, RawUpstream, type Script } from "../support/serve-upstream.ts";
 import { testSettings } from "../support/settings.ts";
 
@@ -81,12 +82,8 @@ const trap = createServer((socket) => {
   elsewhere += 1;
   socket.destroy();
 });
-const redirect = () => answer("", { status: "302 Found", headers: `Location: ${trapUrl()}\r\n` });
-
-function trapUrl(): string {
-  const address = trap.address();
-  return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/`;
-}
+let trapUrl = "";
+const redirect = () => answer("", { status: "302 Found", headers: `Location: ${trapUrl}/\r\n` });
 
 const fine: readonly (readonly [string, Script])[] = [
   ["fine", (socket) => void socket.end(answer(job))],
@@ -103,7 +100,7 @@ beforeAll(async () => {
   upstream = await new RawUpstream(
     new Map([...faults.map(([name, , script]) => [name, script] as const), ...fine]),
   ).listen();
-  await new Promise<void>((resolve) => trap.listen(0, "127.0.0.1", resolve));
+  trapUrl = await listenLocally(trap);
   server = await Server.start({ settings: { UPSTREAM_URL: upstream.url, UPSTREAM_API_KEY: key }, tmpfs: true });
   for (const name of [...faults, ...fine].map(([name]) => name)) {
     const opened = { passthrough: true, maxUsd: 0.01 };

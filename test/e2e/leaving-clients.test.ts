@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
+import { listenLocally } from "../support/serve-locally.ts";
 import { testSettings } from "../support/settings.ts";
 
 const model = "black-forest-labs-flux-1-schnell";
@@ -39,11 +40,8 @@ let server: Server;
 let token: string;
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  const address = upstream.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
   const settings = {
-    UPSTREAM_URL: `http://127.0.0.1:${port}`,
+    UPSTREAM_URL: await listenLocally(upstream),
     UPSTREAM_API_KEY: "upstream-key-of-this-test-0123456789",
   };
   server = await Server.start({ settings, tmpfs: true });

@@ -1,8 +1,8 @@
-// The `openai` package, unmodified, against a text model's OpenAI routes.
+// The npm package `openai`, unmodified, at a text model's OpenAI routes: through the gateway it does what it does at the platform.
 import OpenAI, { APIError } from "openai";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Server } from "../support/serve.ts";
-import { testSettings } from "../support/settings.ts";
+import { gateway, platform } from "./support/faces.ts";
 
 const model = "cogito-671b-v2-1-fp8-dynamic";
 const messages = [{ role: "user" as const, content: "Say something." }];
@@ -14,43 +14,47 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-function client(endpoint = model, apiKey = testSettings.PLATFORM_API_KEY): OpenAI {
-  return new OpenAI({ baseURL: `${server.url}/platform/v2/${endpoint}/openai/v1`, apiKey, maxRetries: 0 });
-}
+describe.each([platform, gateway])("openai at $name", (face) => {
+  let key: string;
+  beforeAll(async () => {
+    key = await face.key(server);
+  });
+  const client = (endpoint = model, apiKey = key) =>
+    new OpenAI({ baseURL: `${server.url}${face.base}/${endpoint}/openai/v1`, apiKey, maxRetries: 0 });
 
-it("completes a chat", async () => {
-  const completion = await client().chat.completions.create({ model, messages, max_tokens: 9 });
-  expect(completion).toMatchObject({ object: "chat.completion", model, cost: expect.any(Number) });
-  expect(completion.choices[0]).toMatchObject({ index: 0, finish_reason: "length", message: { role: "assistant" } });
-  expect(completion.choices[0]?.message.content).toMatch(/^This is a sample answer/);
-  expect(completion.usage?.completion_tokens).toBe(9);
-});
+  it("completes a chat", async () => {
+    const completion = await client().chat.completions.create({ model, messages, max_tokens: 9 });
+    expect(completion).toMatchObject({ object: "chat.completion", model, cost: expect.any(Number) });
+    expect(completion.choices[0]).toMatchObject({ index: 0, finish_reason: "length", message: { role: "assistant" } });
+    expect(completion.choices[0]?.message.content).toMatch(/^This is a sample answer/);
+    expect(completion.usage?.completion_tokens).toBe(9);
+  });
 
-it("streams a chat, chunk by chunk, with its usage last", async () => {
-  const stream = await client().chat.completions.create({ model, messages, max_tokens: 9, stream: true });
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
-  expect(text).toMatch(/^This is a sample answer/);
-  expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(9);
-  expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 9 }, cost: expect.any(Number) });
-});
+  it("streams a chat, chunk by chunk, with its usage last", async () => {
+    const stream = await client().chat.completions.create({ model, messages, max_tokens: 9, stream: true });
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+    expect(text).toMatch(/^This is a sample answer/);
+    expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(9);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 9 }, cost: expect.any(Number) });
+  });
 
-it("lists the endpoint's model", async () => {
-  const models = await client().models.list();
-  expect(models.data.map(({ id }) => id)).toEqual([model]);
-});
+  it("lists the endpoint's model", async () => {
+    const models = await client().models.list();
+    expect(models.data.map(({ id }) => id)).toEqual([model]);
+  });
 
-it("shows a refusal in OpenAI's shape", async () => {
-  const unauthorized = await client(model, "wrong").models.list().catch(read);
-  expect(unauthorized).toMatchObject({ status: 401, code: "UNAUTHORIZED", type: "authentication_error" });
-  expect(String(unauthorized)).toContain("invalid api key");
+  it("shows a refusal in OpenAI's shape", async () => {
+    const unauthorized = await client(model, "wrong").models.list().catch(read);
+    expect(unauthorized).toMatchObject({ status: 401, code: "UNAUTHORIZED", type: "authentication_error" });
 
-  const noEndpoint = await client("nowhere").chat.completions.create({ model, messages }).catch(read);
-  expect(noEndpoint).toMatchObject({ status: 404, code: "ENDPOINT_NOT_FOUND" });
+    const noModel = await client("nowhere").chat.completions.create({ model, messages }).catch(read);
+    expect(noModel).toMatchObject({ status: 404, code: face.unknownModel });
 
-  const noRoute = await client().embeddings.create({ model, input: "x" }).catch(read);
-  expect(noRoute).toMatchObject({ status: 404, type: "invalid_request_error" });
+    const noRoute = await client().embeddings.create({ model, input: "x" }).catch(read);
+    expect(noRoute).toMatchObject({ status: 404, type: "invalid_request_error" });
+  });
 });
 
 function read(thrown: unknown): APIError {

@@ -7,6 +7,7 @@ import runpodSdk from "runpod-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
+import { listenLocally } from "../support/serve-locally.ts";
 import { testSettings } from "../support/settings.ts";
 import { Component, PageEvents } from "./support/browser.ts";
 import { blocksUnder, runBlock } from "./support/readme.ts";
@@ -151,10 +152,8 @@ describe("the backend", () => {
         received.resolve({ headers: request.headers, body });
       });
     });
-    await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+    const webhook = `${await listenLocally(receiver)}/done`;
     try {
-      const address = receiver.address();
-      const webhook = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/done`;
       const headers = { Authorization: `Bearer ${await tokenFor("ada")}` };
       const body = JSON.stringify({ input: { prompt: "a lighthouse" }, webhook });
       const submitted = await fetch(`${server.url}/v2/${image}/run`, { method: "POST", headers, body });

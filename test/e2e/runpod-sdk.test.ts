@@ -1,4 +1,4 @@
-// The npm package `runpod-sdk`, unmodified, over its whole surface.
+// The npm package `runpod-sdk`, unmodified, over its whole surface: through the gateway it does what it does at the platform.
 import runpodSdk from "runpod-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
@@ -6,32 +6,39 @@ import { Server } from "../support/serve.ts";
 import { eventually, inParallel } from "../support/serve-eventually.ts";
 import { ScriptedWorker } from "../support/serve-worker.ts";
 import { testSettings } from "../support/settings.ts";
+import { type Face, gateway, mint, open, platform } from "./support/faces.ts";
 
 const image = "black-forest-labs-flux-1-schnell";
 const text = "cogito-671b-v2-1-fp8-dynamic";
 /** Endpoints without a worker: their jobs wait. */
 const [waiting, limited, attached] = ["waiting", "limited", "attached"];
+const picture = { input: { prompt: "a lighthouse", width: 256, height: 256, seed: 7 } };
 
 let server: Server;
 
 beforeAll(async () => {
   server = await Server.start({ settings: { ENDPOINTS: [waiting, limited, attached].join(",") } });
+  await open(server, waiting);
 });
 afterAll(() => server.stop());
 
-function endpoint(id: string, key = testSettings.PLATFORM_API_KEY) {
-  const found = runpodSdk(key, { baseUrl: `${server.url}/platform/v2` }).endpoint(id);
+function endpointAt({ base }: Face, id: string, key: string) {
+  const found = runpodSdk(key, { baseUrl: `${server.url}${base}` }).endpoint(id);
   if (!found) throw new Error("the SDK made no endpoint");
   return found;
 }
 
-const picture = { input: { prompt: "a lighthouse", width: 256, height: 256, seed: 7 } };
+describe.each([platform, gateway])("runpod-sdk at $name", (face) => {
+  let key: string;
+  beforeAll(async () => {
+    key = await face.key(server);
+  });
+  const endpoint = (id: string, by = key) => endpointAt(face, id, by);
 
-describe("runpod-sdk", () => {
   it("runs a job and waits for it with runSync", async () => {
     const job = await endpoint(image).runSync(picture);
     expect(job).toMatchObject({ status: "COMPLETED", started: true, completed: true, succeeded: true });
-    expect(job.id).toMatch(/^sync-/);
+    expect(job.id).toMatch(face.syncId);
     expect(job.output).toMatchObject({ image_url: expect.stringMatching(/^http/), cost: expect.any(Number) });
     expect(job.delayTime).toBeGreaterThanOrEqual(0);
     expect(job.executionTime).toBeGreaterThanOrEqual(0);
@@ -39,7 +46,7 @@ describe("runpod-sdk", () => {
 
   it("submits with run and follows with status and statusSync", async () => {
     const sdk = endpoint(image);
-    const { id, status } = await sdk.run(picture);
+    const { id, status } = await sdk.run({ input: { ...picture.input, seed: 8 } });
     expect(status).toBe("IN_QUEUE");
     expect(await sdk.statusSync(id)).toMatchObject({ id, status: "COMPLETED", completed: true, succeeded: true });
     expect(await sdk.status(id)).toMatchObject({ id, status: "COMPLETED", output: { cost: expect.any(Number) } });
@@ -78,36 +85,43 @@ describe("runpod-sdk", () => {
     );
   });
 
-  it("gets its answer from an attached worker", async () => {
-    const environment = { endpoint: attached, url: server.url, key: testSettings.PLATFORM_API_KEY, worker: "w1" };
-    const worker = new ScriptedWorker(workerEnvironment(environment), ({ input }) => ({ output: input })).start();
-    const job = await endpoint(attached).runSync({ input: { echo: "é€😀" } });
-    expect(job).toMatchObject({ status: "COMPLETED", output: { echo: "é€😀" }, workerId: "w1" });
-    await worker.leave();
+  it("throws on a wrong key, an unknown model and an unknown job, with the status and our body", async () => {
+    const noKey = await endpoint(image, "wrong").run(picture).catch(read);
+    expect(noKey).toMatchObject({ status: 401, data: { error: expect.any(String), code: "UNAUTHORIZED" } });
+    const noModel = await endpoint("nowhere").runSync(picture).catch(read);
+    expect(noModel).toMatchObject({ status: 404, data: { code: face.unknownModel } });
+    const noJob = await endpoint(waiting).status("no-such-job").catch(read);
+    expect(noJob).toMatchObject({ status: 404, data: { error: "job not found", code: "JOB_NOT_FOUND" } });
   });
 });
 
-describe("runpod-sdk, refused", () => {
-  it("throws on a wrong key, with the status and our body", async () => {
-    const refusal = await endpoint(image, "wrong").run(picture).catch(read);
-    expect(refusal).toMatchObject({ status: 401, data: { error: "invalid api key", code: "UNAUTHORIZED" } });
-  });
-
-  it("throws on an unknown endpoint and an unknown job", async () => {
-    const noEndpoint = await endpoint("nowhere").runSync(picture).catch(read);
-    expect(noEndpoint).toMatchObject({ status: 404, data: { code: "ENDPOINT_NOT_FOUND" } });
-    const noJob = await endpoint(waiting).status("no-such-job").catch(read);
-    expect(noJob).toMatchObject({ status: 404, data: { error: "job not found" } });
+describe("runpod-sdk", () => {
+  it("gets its answer from a worker attached to the platform", async () => {
+    const key = testSettings.PLATFORM_API_KEY;
+    const environment = { endpoint: attached, url: server.url, key, worker: "w1" };
+    const worker = new ScriptedWorker(workerEnvironment(environment), ({ input }) => ({ output: input })).start();
+    const job = await endpointAt(platform, attached, key).runSync({ input: { echo: "é€😀" } });
+    expect(job).toMatchObject({ status: "COMPLETED", output: { echo: "é€😀" }, workerId: "w1" });
+    await worker.leave();
   });
 
   it("throws on too many requests, with the time to wait", async () => {
-    const sdk = endpoint(limited);
+    const sdk = endpointAt(platform, limited, testSettings.PLATFORM_API_KEY);
     const tries = await inParallel([...Array(4).keys()], 1, () => sdk.purgeQueue().catch(read));
     const refused = tries.find((answer) => answer.status === 429);
     expect(refused).toMatchObject({ status: 429, data: { code: "RATE_LIMITED" }, retryAfter: expect.any(String) });
     const seconds = Number((refused as Refusal).retryAfter);
     expect(seconds).toBeGreaterThan(0);
     await eventually("the window's end", 15_000, () => sdk.purgeQueue().catch(() => undefined));
+  });
+
+  it("purges nobody else's jobs at the gateway, and knows none of them", async () => {
+    const own = endpointAt(gateway, waiting, await mint(server, "ada"));
+    const stranger = endpointAt(gateway, waiting, await mint(server, "eve"));
+    const { id } = await own.run({ input: {} });
+    expect(await stranger.purgeQueue()).toEqual({ removed: 0, status: "completed" });
+    expect(await stranger.status(id).catch(read)).toMatchObject({ status: 404, data: { code: "JOB_NOT_FOUND" } });
+    expect(await own.status(id)).toMatchObject({ id, status: "IN_QUEUE" });
   });
 });
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request as open, type ServerRespons
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
+import { listenLocally } from "../support/serve-locally.ts";
 import { testSettings } from "../support/settings.ts";
 
 const model = "black-forest-labs-flux-1-schnell";
@@ -21,6 +22,7 @@ const upstream = createServer((request, response) => {
   request.setEncoding("utf8").on("data", (part: string) => (body += part));
   request.on("end", () => void answer(request, body, response));
 });
+let upstreamUrl = "";
 /** Where the job's end is to be told. */
 let webhook = "";
 
@@ -35,7 +37,7 @@ async function answer({ url = "" }: IncomingMessage, body: string, response: Ser
 }
 
 function ended() {
-  const output = { image_url: `${urlOf()}/pictures/a.png`, cost: costUsd };
+  const output = { image_url: `${upstreamUrl}/pictures/a.png`, cost: costUsd };
   return { id: "job-1", status: "COMPLETED", output, delayTime: 1, executionTime: 2 };
 }
 
@@ -45,20 +47,15 @@ async function notify(): Promise<void> {
   expect(told.status).toBe(200);
 }
 
-function urlOf(): string {
-  const address = upstream.address();
-  return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
-}
-
 const count = (operation: string) => asked.filter((one) => one === operation).length;
 
 let server: Server;
 beforeAll(async () => {
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+  upstreamUrl = await listenLocally(upstream);
   const settings = {
-    UPSTREAM_URL: urlOf(),
+    UPSTREAM_URL: upstreamUrl,
     UPSTREAM_API_KEY: "upstream-key-of-this-test-0123456789",
-    MEDIA_HOSTS: new URL(urlOf()).host,
+    MEDIA_HOSTS: new URL(upstreamUrl).host,
     PUBLIC_URL: publicUrl,
   };
   server = await Server.start({ settings, tmpfs: true });

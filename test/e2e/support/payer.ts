@@ -2,6 +2,7 @@
 import type { Rule } from "../../../src/gateway/rules.ts";
 import type { Server } from "../../support/serve.ts";
 import { testSettings } from "../../support/settings.ts";
+import { exchange } from "./exchange.ts";
 
 export interface Order {
   readonly model: string;
@@ -115,12 +116,4 @@ export class Payer {
 function booked({ model, status, reservedUsd, costUsd }: Usage["jobs"][number], id: string | null): Booked {
   const reservedMicroUsd = microUsd(reservedUsd);
   return { model, id, isOpen: costUsd === null, status, reservedMicroUsd, costMicroUsd: microUsd(costUsd ?? 0) };
-}
-
-async function exchange<T>(server: Server, method: string, path: string, key: string, body?: unknown): Promise<T> {
-  const headers = { Authorization: `Bearer ${key}` };
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const response = await fetch(`${server.url}${path}`, { method, headers, ...sent });
-  if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as T;
 }
