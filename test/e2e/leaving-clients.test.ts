@@ -71,6 +71,12 @@ async function submit(body: string, key: string): Promise<{ id?: string; code?: 
   return (await response.json()) as { id?: string; code?: string };
 }
 
+async function admitted(of: string): Promise<number> {
+  const headers = { Authorization: `Bearer ${token}` };
+  const { jobs } = (await (await fetch(`${server.url}/usage`, { headers })).json()) as { jobs: { model: string }[] };
+  return jobs.filter((job) => job.model === of).length;
+}
+
 const inFull: Answer = (request, response) => request.on("end", () => say(response, `job-${++jobs}`));
 const ways = [
   ["closes", (socket: Socket) => socket.destroy()],
@@ -107,6 +113,26 @@ describe("a client that leaves a submit", () => {
     });
     expect(id).toMatch(new RegExp(`^first-${way}\\.`));
   });
+
+  it.each(ways)("that another leads, and %s: the same key is the job that they share", async (way, leave) => {
+    const held = Promise.withResolvers<ServerResponse>();
+    answer = (request, response) => request.on("end", () => held.resolve(response));
+    const shared = `{"input":{"prompt":"a lighthouse that ${way}","seed":7}}`;
+    const leader = begin("POST", "run", `leader-${way}`, shared);
+    const response = await held.promise;
+    const before = await admitted(model);
+    const rider = begin("POST", "run", `rider-${way}`, shared);
+    await eventually("the rider", patienceMs, async () => (await admitted(model)) > before);
+    leave(rider);
+    await pause(500);
+    say(response, `shared-${way}`);
+    const { id } = await eventually("the job", patienceMs, async () => {
+      const submitted = await submit(shared, `rider-${way}`);
+      return submitted.code !== "IN_PROGRESS" && submitted;
+    });
+    expect(id).toMatch(new RegExp(`^shared-${way}\\.`));
+    leader.destroy();
+  });
 });
 
 /** The second poll and those after it are held, so that one is under way whenever the gateway learns of the leaving. */
@@ -130,16 +156,11 @@ function watchPolls(ref: string) {
 it.each(ways)("a client that leaves a large chat, and %s: nothing stays reserved", async (_way, leave) => {
   const arrived = Promise.withResolvers<void>();
   answer = (request) => void request.once("data", () => arrived.resolve());
-  const usage = async () => {
-    const headers = { Authorization: `Bearer ${token}` };
-    const { jobs } = (await (await fetch(`${server.url}/usage`, { headers })).json()) as { jobs: { model: string }[] };
-    return jobs.filter((job) => job.model === "gpt-oss-120b").length;
-  };
   const client = begin("POST", "openai/v1/chat/completions", "", large, 1_000_000, "gpt-oss-120b");
   await arrived.promise;
-  expect(await usage()).toBe(1);
+  expect(await admitted("gpt-oss-120b")).toBe(1);
   leave(client);
-  await eventually("an empty list", patienceMs, async () => (await usage()) === 0);
+  await eventually("an empty list", patienceMs, async () => (await admitted("gpt-oss-120b")) === 0);
 });
 
 describe("a client that leaves its events", () => {

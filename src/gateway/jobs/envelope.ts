@@ -40,6 +40,8 @@ export interface Relayed {
   readonly body: BodyInit;
   /** Settles when all of it was checked and sent: with what the client asked for, or with the Problem that cut it off. */
   readonly checked?: Promise<JobRequest>;
+  /** Sends no more of a large body: whether that came before its last byte, so that nobody has all of it. */
+  readonly cut?: () => boolean;
 }
 
 export interface Rules {
@@ -80,6 +82,7 @@ const encoder = new TextEncoder();
 
 function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, passing: Passing): Relayed {
   let request: JobRequest | undefined;
+  let end: "cut" | "whole" | undefined;
   const digested = passing.digested ? digestAsItPasses(body.source) : undefined;
   const { stream, done } = scanRequest<Problem>({
     ...body,
@@ -89,7 +92,8 @@ function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, pass
       try {
         request = checkSummary(summary, rules);
         await passing.accept(request, await digested?.digest());
-        return undefined;
+        end ??= "whole";
+        return end === "cut" ? streamedProblem("sink-gone", body.limitBytes) : undefined;
       } catch (error) {
         if (error instanceof Problem) return error;
         throw error;
@@ -101,7 +105,11 @@ function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, pass
     if (!outcome.accepted && outcome.fault === "refused") throw outcome.refusal;
     throw streamedProblem(outcome.accepted ? "not-json" : outcome.fault, body.limitBytes);
   });
-  return { body: stream, checked };
+  const cut = () => {
+    end ??= "cut";
+    return end === "cut";
+  };
+  return { body: stream, checked, cut };
 }
 
 const shapeFaults: Record<string, string> = {

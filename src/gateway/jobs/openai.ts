@@ -13,7 +13,7 @@ import { SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
 import { admit, passed, payerTerms, setQuota, tookNothing } from "./submit.ts";
 import type { JobEnv } from "./target.ts";
-import { relayUnread } from "./unread-body.ts";
+import { relayUnread, type UnreadBody } from "./unread-body.ts";
 
 const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
 const callSchema = z.looseObject({ stream: z.boolean().nullish() });
@@ -52,9 +52,9 @@ async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promi
     const status = failed ? ("FAILED" as const) : ("COMPLETED" as const);
     return c.get("meter")().settle({ admission, ref: null, status, costMicroUsd, seenAt, completedAt: seenAt });
   };
+  const body = relayedBody(opened);
   let answered: Answered | undefined;
   try {
-    const body = relayedBody(opened);
     const signal = c.req.raw.signal;
     const accept = "application/json, text/event-stream";
     const call = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
@@ -68,7 +68,7 @@ async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promi
     return answer;
   } catch (error) {
     // An answer that was lost may have cost something: what was reserved is assumed.
-    const end = tookNothing(error, answered)
+    const end = tookNothing(error, answered, body.cut)
       ? c.get("meter")().release(admission)
       : settle(null, answered !== undefined && !answered.response.ok);
     c.executionCtx.waitUntil(end.catch(logUnsettled));
@@ -82,6 +82,7 @@ interface RelayedBody {
   readonly body: Uint8Array | ReadableStream<Uint8Array>;
   /** Settles when a streamed body was sent. */
   readonly sent?: Promise<unknown>;
+  readonly cut?: UnreadBody["cut"];
   /** Of a streamed body without a stated length as much as it may have, until it has passed. */
   readonly length: () => number;
 }
@@ -89,7 +90,7 @@ interface RelayedBody {
 function relayedBody(opened: OpenedBody): RelayedBody {
   if ("whole" in opened) return { body: opened.whole, length: () => opened.whole.byteLength };
   const { length, limitBytes } = opened.large;
-  const { stream, sent } = relayUnread(opened.large);
+  const { stream, sent, cut } = relayUnread(opened.large);
   let known = length ?? limitBytes;
   sent.then(
     (total) => {
@@ -97,7 +98,7 @@ function relayedBody(opened: OpenedBody): RelayedBody {
     },
     () => {},
   );
-  return { body: stream, sent, length: () => known };
+  return { body: stream, sent, cut, length: () => known };
 }
 
 function reserve(c: Context<JobEnv>, opened: OpenedBody): number {

@@ -145,6 +145,14 @@ async function join(
   name: string,
   leader: string,
 ): Promise<Response | undefined> {
+  const joined = await outlive(c, ride(c, submission, name, leader));
+  if (!joined || joined instanceof Response) return joined;
+  const response = await follow(c, submission, joined.ref, { status: "IN_QUEUE" });
+  setQuota(response.headers, joined.admitted);
+  return response;
+}
+
+async function ride(c: Context<JobEnv>, submission: Submission, name: string, leader: string) {
   const { operation, waitMs, admission } = submission;
   const { flights } = c.get("images");
   const meter = c.get("meter")();
@@ -169,9 +177,7 @@ async function join(
   }
   c.executionCtx.waitUntil(meter.bind(admission, ref).catch(logUnsettled));
   await flights.expect(name, { ...jobKey(c), ref }, admission, "joined").catch(logUnshared);
-  const response = await follow(c, submission, ref, { status: "IN_QUEUE" });
-  setQuota(response.headers, admitted);
-  return response;
+  return { ref, admitted };
 }
 
 /** A run is answered at once, a runsync once its job ended or its wait is over. */

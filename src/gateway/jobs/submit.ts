@@ -125,9 +125,10 @@ export function setQuota(headers: Headers, answer: AdmitAnswer): void {
   if (limit !== "") headers.set("RateLimit", limit);
 }
 
-/** It said so itself, or was never asked: nothing is owed. After anything else it may have taken the job. */
-export function tookNothing(error: unknown, answered: Answered | undefined): boolean {
+/** It said so itself, or never had all of the body: nothing is owed. After anything else it may have taken the job. */
+export function tookNothing(error: unknown, answered: Answered | undefined, cut?: () => boolean): boolean {
   const status = answered?.response.status;
+  if (!answered?.response.ok && cut?.()) return true;
   if (status !== undefined) return (status >= 300 && status < 500) || status === 503;
   return error instanceof Problem && (neverAsked.has(error.code) || error.status < 500);
 }
@@ -154,8 +155,8 @@ export async function relay(
     );
     return await openJob(answered);
   } catch (error) {
-    const released = tookNothing(error, answered);
-    if (released) c.executionCtx.waitUntil(c.get("meter")().release(admission).catch(logUnsettled));
+    if (tookNothing(error, answered, relayed.cut))
+      c.executionCtx.waitUntil(c.get("meter")().release(admission).catch(logUnsettled));
     throw error instanceof Problem && error.code === "JOB_NOT_FOUND" ? unknownUpstream : error;
   }
 }

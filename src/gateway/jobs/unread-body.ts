@@ -5,6 +5,8 @@ export interface UnreadBody {
   readonly stream: ReadableStream<Uint8Array>;
   /** Settles when all of it was sent: with its length, or with what cut it off. */
   readonly sent: Promise<number>;
+  /** Sends no more of it: whether some was left, so that nobody has all of it. */
+  readonly cut: () => boolean;
 }
 
 export function relayUnread(body: LargeBody): UnreadBody {
@@ -12,8 +14,10 @@ export function relayUnread(body: LargeBody): UnreadBody {
   const { readable, writable } = length === undefined ? new IdentityTransformStream() : new FixedLengthStream(length);
   const writer = writable.getWriter();
   writer.closed.catch(() => {});
+  let end: "cut" | "whole" | undefined;
   const sent = readPieces(body, (piece) => writer.write(piece)).then(
     async (total) => {
+      end ??= "whole";
       await writer.close();
       return total;
     },
@@ -23,5 +27,10 @@ export function relayUnread(body: LargeBody): UnreadBody {
     },
   );
   sent.catch(() => {});
-  return { stream: readable, sent };
+  const cut = () => {
+    end ??= "cut";
+    if (end === "cut") writer.abort("cut off").catch(() => {});
+    return end === "cut";
+  };
+  return { stream: readable, sent, cut };
 }

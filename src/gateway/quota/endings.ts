@@ -38,11 +38,13 @@ export class Endings {
     this.#stores.idempotency.identify(job.owner, job.idempotencyKey, admission, digest);
   }
 
+  /** An upload may last until the meter assumes that its job was lost: what the upstream never had is free even then. */
   release(admission: string, now: number): void {
     this.#stores.transaction(() => {
       const job = this.#stores.jobs.find(admission);
-      if (!job || job.endedAt !== null) return;
-      this.#stores.spend(job, now, { reserved: -job.reserved });
+      const isLost = job?.assumed === 1 && job.ref === null;
+      if (!job || (job.endedAt !== null && !isLost)) return;
+      this.#stores.spend(job, now, takenBack(job));
       this.#stores.jobs.remove(job);
       this.#stores.freeKey(job);
     });
@@ -90,8 +92,7 @@ export class Endings {
   /** The one way that a job ends; the truth about one that was assumed comes through here again. */
   #end(job: JobRow, status: JobState, charge: Charge, endedAt: number, now: number): void {
     const { microUsd, assumed } = charge;
-    const before = job.endedAt === null ? { reserved: -job.reserved } : { assumed: -job.charged };
-    this.#stores.spend(job, now, before, assumed ? { assumed: microUsd } : { known: microUsd });
+    this.#stores.spend(job, now, takenBack(job), assumed ? { assumed: microUsd } : { known: microUsd });
     this.#stores.jobs.end(job, { status, charged: microUsd, assumed, endedAt });
     if (job.ref === null) this.#stores.freeKey(job);
   }
@@ -137,6 +138,11 @@ export class Endings {
       return ask;
     });
   }
+}
+
+/** What was counted for a job that is not known to have ended. */
+function takenBack({ endedAt, reserved, charged }: JobRow): { reserved: number } | { assumed: number } {
+  return endedAt === null ? { reserved: -reserved } : { assumed: -charged };
 }
 
 function log({ admission, model }: JobRow, problem: string): void {

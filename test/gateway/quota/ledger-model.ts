@@ -230,7 +230,8 @@ export class Ledger {
 
   #release(known: Known): void {
     this.#meter.release(known.asked.admission);
-    if (known.state !== "open") return;
+    const isLost = known.state === "ended" && known.assumed && known.ref === undefined;
+    if (known.state !== "open" && !isLost) return;
     known.state = "released";
     this.#free(known);
   }

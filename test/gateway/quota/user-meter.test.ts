@@ -64,6 +64,17 @@ describe("an admission", () => {
     expect(await totals()).toMatchObject({ known: 15_000 });
   });
 
+  it("that was assumed meanwhile, and is released, owes nothing", async () => {
+    const job = request();
+    await meter().admit(job);
+    await setClock(noon + 10 * 60_000);
+    await meter().admit(request({ reserveMicroUsd: 0 }));
+    expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
+    await meter().release(job.admission);
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+    expect(await meter().job(job.admission)).toBeUndefined();
+  });
+
   it("of a revoked user is refused at once, of one who came back later not", async () => {
     await meter().revoke("user:ada", noon);
     expect(codeOf(await meter().admit(request()))).toBe("TOKEN_REVOKED");
