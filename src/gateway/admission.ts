@@ -6,8 +6,10 @@ const timeDigits = 10;
 const chanceDigits = 13;
 const chanceBytes = 8;
 
-/** The first digit of each part has fewer values: 48 bits in 10 digits, 64 in 13. */
-export const admissionPattern = "[0-7][0-9a-hjkmnp-tv-z]{9}[0-9a-f][0-9a-hjkmnp-tv-z]{12}";
+/** The time's first digit has fewer values: 48 bits in 10 digits. Chance has 64 in 13, and the bit that is left is the mark. */
+export const admissionPattern = "[0-7][0-9a-hjkmnp-tv-z]{22}";
+const markAt = timeDigits;
+const mark = 16;
 
 export function newAdmission(now: number, chance = crypto.getRandomValues(new Uint8Array(chanceBytes))): string {
   let time = "";
@@ -26,4 +28,14 @@ export function newAdmission(now: number, chance = crypto.getRandomValues(new Ui
 /** The moment of an admission, in milliseconds. */
 export function admittedAt(admission: string): number {
   return [...admission.slice(0, timeDigits)].reduce((sum, digit) => sum * 32 + alphabet.indexOf(digit), 0);
+}
+
+/** A sync call's whose job is no sync one of the upstream's: it is run as an async one that others may join, or not at all. */
+export function asSync(admission: string): string {
+  const marked = alphabet.charAt(alphabet.indexOf(admission.charAt(markAt)) | mark);
+  return admission.slice(0, markAt) + marked + admission.slice(markAt + 1);
+}
+
+export function isAsSync(admission: string): boolean {
+  return alphabet.indexOf(admission.charAt(markAt)) >= mark;
 }

@@ -17,7 +17,6 @@ export interface Asker {
 }
 
 const cachedPrefix = "cached-";
-const syncPrefix = "sync-";
 const rememberedCharacters = 256 * 1024;
 /** As long may a link that its owner deleted elsewhere still be handed out here: KV itself serves it as long. */
 const rememberMs = 60_000;
@@ -45,14 +44,13 @@ export class Reuse {
   }
 
   /** The id of a job that no upstream has: the answer is in KV. */
-  refOf(key: string, operation: "run" | "runsync"): string {
-    return `${operation === "runsync" ? syncPrefix : ""}${cachedPrefix}${key}`;
+  refOf(key: string): string {
+    return cachedPrefix + key;
   }
 
   /** The media key of such an id; undefined for one of the upstream's. */
   keyOf(ref: string): string | undefined {
-    const name = ref.startsWith(syncPrefix) ? ref.slice(syncPrefix.length) : ref;
-    return name.startsWith(cachedPrefix) ? name.slice(cachedPrefix.length) : undefined;
+    return ref.startsWith(cachedPrefix) ? ref.slice(cachedPrefix.length) : undefined;
   }
 
   /** The request's name; undefined for one that is not reused. */

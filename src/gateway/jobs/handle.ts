@@ -2,7 +2,7 @@
 import type { Config } from "../../config.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import { oncePer } from "../../wire/once-per.ts";
-import { admissionPattern } from "../admission.ts";
+import { admissionPattern, isAsSync } from "../admission.ts";
 import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
 
 export interface JobKey {
@@ -22,16 +22,18 @@ export interface Hook {
   readonly admission: string;
 }
 
-const name = "[A-Za-z0-9_-]{1,128}";
-const namePattern = new RegExp(`^${name}$`);
-const signed = new RegExp(`^(${name})\\.(${admissionPattern})\\.([0-9a-f]{32})$`);
-const maxSignedLength = 128 + 1 + 23 + 1 + 32;
+const refPattern = /^[\w-]{1,128}$/;
+/** What a sync job's id begins with, whoever made it. */
+const syncPrefix = "sync-";
+const maxNameLength = syncPrefix.length + 128;
+const signed = new RegExp(`^([\\w-]{1,${maxNameLength}})\\.(${admissionPattern})\\.([0-9a-f]{32})$`);
+const maxSignedLength = maxNameLength + 1 + 23 + 1 + 32;
 const memoryLimit = 8 * 1024 * 1024;
 const forever = Number.POSITIVE_INFINITY;
 
 /** Whether an upstream's id can be made a handle. */
 export function isRef(id: unknown): id is string {
-  return typeof id === "string" && namePattern.test(id);
+  return typeof id === "string" && refPattern.test(id);
 }
 
 export class Handles {
@@ -43,8 +45,10 @@ export class Handles {
   }
 
   async mint({ owner, model }: JobKey, { ref, admission }: Handle): Promise<string> {
+    if (!isRef(ref)) throw new TypeError("A handle is made of an upstream's id");
     const [key] = await this.#keys.of("handle");
-    const handle = await seal(key, ref, admission, [owner, model]);
+    const name = isAsSync(admission) ? syncPrefix + ref : ref;
+    const handle = await seal(key, name, admission, [owner, model]);
     this.#verified.set(memoryKey(owner, model, handle), { ref, admission }, forever);
     return handle;
   }
@@ -57,7 +61,8 @@ export class Handles {
     if (known) return known;
     const opened = await unseal(await this.#keys.of("handle"), handle, [owner, model]);
     if (!opened) return undefined;
-    const verified = { ref: opened.name, admission: opened.admission };
+    const { name, admission } = opened;
+    const verified = { ref: isAsSync(admission) ? name.slice(syncPrefix.length) : name, admission };
     this.#verified.set(remembered, verified, forever);
     return verified;
   }
@@ -77,7 +82,7 @@ export const handlesOf = oncePer((config: Config) => new Handles(signingKeysOf(c
 
 async function seal(key: CryptoKey, first: string, admission: string, bound: readonly string[]): Promise<string> {
   const sealed = `${first}.${admission}.${await signFields(key, [...bound, first, admission], 128)}`;
-  if (!signed.test(sealed)) throw new TypeError("A handle is made of an upstream's id and an admission");
+  if (!signed.test(sealed)) throw new TypeError("What is sealed is a name and an admission");
   return sealed;
 }
 

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
-import { newAdmission } from "../admission.ts";
+import { asSync, newAdmission } from "../admission.ts";
 import type { Reusable } from "../images/image-cache.ts";
 import type { Owned } from "../images/reuse.ts";
 import { callUpstream } from "../upstream.ts";
@@ -25,6 +25,12 @@ export async function submitOrReuse(c: Context<JobEnv>, operation: "run" | "runs
   const found = await c.get("images").reuse.find(name, Date.now());
   const hit = found && (await answerHit(c, operation, found));
   return hit ?? fly(c, submission, name);
+}
+
+/** No sync job of the upstream's is shared, and still a sync call's id begins as the contract says. */
+function sharedAdmission(operation: "run" | "runsync", now: number): string {
+  const admission = newAdmission(now);
+  return operation === "runsync" ? asSync(admission) : admission;
 }
 
 /** Undefined for what is asked anew: by the caller's wish, or because its answer would not be the same to others. */
@@ -54,7 +60,7 @@ async function answerHit(
   const own = await reuse.own(found, principal, now).catch(() => undefined);
   if (!own) return undefined;
   if (own.isNew) c.executionCtx.waitUntil(listOwned(c, own).catch(logUnlisted));
-  const job = { ref: reuse.refOf(own.key, operation), admission: newAdmission(now) };
+  const job = { ref: reuse.refOf(own.key), admission: sharedAdmission(operation, now) };
   const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
   const answer = operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(own, originOf(c));
   const ageSeconds = Math.max(0, Math.floor((now - own.media.completedAt) / 1000));
@@ -78,7 +84,7 @@ function logUnlisted(error: unknown): void {
 async function fly(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
   const { flights } = c.get("images");
   for (let boardings = 0; boardings < maxBoardings; boardings++) {
-    const admission = newAdmission(Date.now());
+    const admission = sharedAdmission(submission.operation, Date.now());
     const boarded = await flights.board(name, admission).catch(() => undefined);
     if (!boarded) break;
     if (boarded.role === "served") {

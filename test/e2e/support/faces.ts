@@ -7,7 +7,7 @@ export interface Face {
   readonly name: string;
   readonly base: string;
   readonly key: (server: Server) => Promise<string>;
-  /** The id of a job that runSync made. The gateway relays one that others may join as an async job. */
+  /** The id of a job that runSync made. */
   readonly syncId: RegExp;
   readonly unknownModel: string;
 }
@@ -24,7 +24,7 @@ export const gateway: Face = {
   name: "the gateway",
   base: "/v2",
   key: (server) => mint(server, "ada"),
-  syncId: /^[\w-]+\.[0-9a-z]{23}\.[0-9a-f]{32}$/,
+  syncId: /^sync-[\w-]+\.[0-9a-z]{23}\.[0-9a-f]{32}$/,
   unknownModel: "MODEL_NOT_FOUND",
 };
 

@@ -1,7 +1,7 @@
 // Owner-bound handles: what is minted opens, and nothing else does. The attack table, then every single character.
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { admittedAt, newAdmission } from "../../../src/gateway/admission.ts";
+import { admittedAt, asSync, isAsSync, newAdmission } from "../../../src/gateway/admission.ts";
 import { Handles, handlesOf, isRef } from "../../../src/gateway/jobs/handle.ts";
 import { SigningKeys, signFields } from "../../../src/gateway/signing.ts";
 import { configOf } from "../../support/callers.ts";
@@ -16,6 +16,7 @@ const admission = newAdmission(1_763_000_000_000, new Uint8Array(8).fill(7));
 const job = { ref: "sync-8f2c-41e1-u1", admission };
 const handle = await isolate().mint(key, job);
 const [ref = "", , mac = ""] = handle.split(".");
+const shared = isolate().mint(key, { ref: "8f2c-41e1-u1", admission: asSync(admission) });
 const hook = { meter: "ab".repeat(32), admission };
 const hookId = await isolate().mintHook(hook);
 
@@ -24,6 +25,14 @@ describe("an admission", () => {
     expect(admittedAt(admission)).toBe(1_763_000_000_000);
     const ids = [3, 1, 2, 2 ** 40, 2 ** 48 - 1].map((now) => newAdmission(now));
     expect([...ids].sort().map(admittedAt)).toEqual([1, 2, 3, 2 ** 40, 2 ** 48 - 1]);
+  });
+
+  it("can be marked as a sync call's, which changes neither its moment nor its chance", () => {
+    const marked = asSync(admission);
+    expect([admission, marked, asSync(marked)].map(isAsSync)).toEqual([false, true, true]);
+    expect(asSync(marked)).toBe(marked);
+    expect(admittedAt(marked)).toBe(admittedAt(admission));
+    expect(new Set([...Array(32)].map((_, n) => asSync(newAdmission(1, new Uint8Array(8).fill(n * 8))))).size).toBe(32);
   });
 
   it("is never the same twice", () => {
@@ -35,6 +44,15 @@ describe("a handle", () => {
   it("opens for its owner and model, here and in an isolate that has not seen it", async () => {
     expect(handle).toMatch(/^sync-8f2c-41e1-u1\.[0-9a-z]{23}\.[0-9a-f]{32}$/);
     expect(await isolate().verify(key, handle)).toEqual(job);
+  });
+
+  it("begins as a sync job's id does where its admission is marked, and opens with the upstream's own id", async () => {
+    const marked = { ref: "x".repeat(128), admission: asSync(admission) };
+    const minted = await isolate().mint(key, marked);
+    expect(minted).toMatch(/^sync-x{128}\.[0-9a-z]{23}\.[0-9a-f]{32}$/);
+    expect(await isolate().verify(key, minted)).toEqual(marked);
+    const nested = await isolate().mint(key, { ...job, admission: asSync(admission) });
+    expect(await isolate().verify(key, nested)).toEqual({ ...job, admission: asSync(admission) });
   });
 
   it("costs no cryptography once it was verified, or where it was minted", async () => {
@@ -86,6 +104,9 @@ const attacks: [attack: string, handle: string | Promise<string>, by?: Partial<t
   ["a ref with a dot", `a.${handle}`],
   ["a ref that is a path", `../${ref}.${admission}.${mac}`],
   ["another admission", `${ref}.${otherAdmission}.${mac}`],
+  ["the mark of a sync call put on", `${ref}.${asSync(admission)}.${mac}`],
+  ["the mark of a sync call taken off", shared.then((other) => other.replace(asSync(admission), admission))],
+  ["a sync call's beginning taken off", shared.then((other) => other.slice("sync-".length))],
   ["an admission in upper case", `${ref}.${admission.toUpperCase()}.${mac}`],
   ["no admission", `${ref}..${mac}`],
   ["no admission, nor its dot", `${ref}.${mac}`],
