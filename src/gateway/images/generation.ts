@@ -205,7 +205,7 @@ export class Generation extends DurableObject<Env> {
   async #write(): Promise<void> {
     const now = this.clock();
     try {
-      await Promise.all(this.#job.value.kept.map(({ key, media }) => this.#cache.put(key, media, now)));
+      await Promise.all(jobs.left(this.#job.value).map(({ key, media }) => this.#cache.put(key, media, now)));
       this.#setJob({ ...this.#job.value, written: true });
     } catch {
       console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not written, and will be" }));

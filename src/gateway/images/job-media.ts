@@ -77,8 +77,13 @@ export function remove(state: JobState, field: MediaField): JobState {
   return { ...state, removed: [...state.removed, field] };
 }
 
-export function find({ kept, removed }: JobState, field: MediaField): Media | undefined {
-  return removed.includes(field) ? undefined : kept.find(({ media }) => media.field === field)?.media;
+/** What its owner has not deleted. */
+export function left({ kept, removed }: JobState): readonly Keyed[] {
+  return kept.filter(({ media }) => !removed.includes(media.field));
+}
+
+export function find(state: JobState, field: MediaField): Media | undefined {
+  return left(state).find(({ media }) => media.field === field)?.media;
 }
 
 /** Kept as long as its last link lives: nobody who sees the end late may make another link of it. */

@@ -56,7 +56,9 @@ export class Links {
     if (!isFinal(answer.status)) return this.#presented(answer, this.#seen.get(job.admission, now) ?? nothing, origin);
     const known = this.#seen.get(job.admission, now);
     const concluded = known ?? (await this.#conclude(answer, job));
-    if (!known && concluded !== nothing) this.#seen.set(job.admission, concluded, now + rememberMs);
+    // A failed job may be retried through another isolate, and end once more.
+    if (!known && answer.status === "COMPLETED" && concluded !== nothing)
+      this.#seen.set(job.admission, concluded, now + rememberMs);
     return this.#presented(answer, concluded, origin);
   }
 

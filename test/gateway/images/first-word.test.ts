@@ -8,7 +8,8 @@ import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { kept, model, origin, painted, Studio, World } from "./studio.ts";
+import { expectProblem } from "../../support/problems.ts";
+import { type Answer, kept, model, origin, painted, Studio, World } from "./studio.ts";
 
 let world: World;
 let studio: Studio;
@@ -90,6 +91,19 @@ describe("the first word", () => {
     await expectKept(id);
   });
 
+  it("is not that a job failed: a retry through another isolate gives it another end", async () => {
+    let answer: Answer = { status: "FAILED" };
+    world.written = (ref) => JSON.stringify({ id: ref, ...answer });
+    const { id } = await (await studio.paint(token, { operation: "run" })).json<Job>();
+    await studio.ask(`/v2/${model}/status/${id}`, token);
+    answer = { status: "IN_QUEUE" };
+    expect((await new Studio().ask(`/v2/${model}/retry/${id}`, token, "POST")).status).toBe(200);
+    answer = painted("https://cdn.example.net/a.png");
+    const { output } = await (await studio.ask(`/v2/${model}/status/${id}`, token)).json<Job>();
+    expect(output?.image_url).toMatch(/^https:\/\/sluice\.test\/images\//);
+    await expectKept(id);
+  });
+
   it("is asked for once an isolate and admission", async () => {
     const { id } = await submit();
     const asked: string[] = [];
@@ -118,14 +132,28 @@ describe("the first word", () => {
 });
 
 describe("a write of KV that fails", () => {
-  it("is made by the object's alarm, and the link works meanwhile", async () => {
+  let path: string;
+  beforeEach(async () => {
     const put = vi.spyOn(Object.getPrototypeOf(env.IMAGES), "put").mockRejectedValueOnce(new Error("busy"));
-    const { path } = await studio.link(token, { input: { seed: -1 } });
-    expect((await studio.ask(path, undefined)).status).toBe(200);
-    expect(await kept("media/")).toEqual([]);
+    ({ path } = await studio.link(token, { input: { seed: -1 } }));
     put.mockRestore();
+    expect(await kept("media/")).toEqual([]);
+  });
+  const alarm = async () => {
     const [, tag] = /images\/([0-9a-f]{32})-/.exec(path) ?? [];
-    await runDurableObjectAlarm(env.GENERATION.getByName(`media/${tag}`));
+    expect(await runDurableObjectAlarm(env.GENERATION.getByName(`media/${tag}`))).toBe(true);
+  };
+
+  it("is made by the object's alarm, and the link works meanwhile", async () => {
+    expect((await studio.ask(path, undefined)).status).toBe(200);
+    await alarm();
     await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));
+  });
+
+  it("is not made any more once the link was deleted", async () => {
+    expect((await studio.ask(path, token, "DELETE")).status).toBe(204);
+    await alarm();
+    expect(await kept("media/")).toEqual([]);
+    await expectProblem(await new Studio().ask(path, undefined), "NOT_FOUND");
   });
 });
