@@ -22,6 +22,8 @@ export interface JobState {
   readonly kept: readonly Keyed[];
   /** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
   readonly reserved?: Readonly<Partial<Record<MediaField, string>>>;
+  /** The tag of the job's own object, where links went out before its name was known: that one says what is left. */
+  readonly of?: string;
   /** KV has them. */
   readonly written: boolean;
   readonly removed: readonly MediaField[];

@@ -142,7 +142,7 @@ export class Links {
       );
       if (early && early.size > 0) {
         const name = await this.#keys.tagOf({ owner, model, ref: admission });
-        await jobObject(this.#generation, name).mirror(keyed);
+        await jobObject(this.#generation, name).mirror(tag, keyed);
       }
       const sight = { admission, ref, status: answer.status, media: keyed };
       return await jobObject(this.#generation, tag).conclude(sight);
