@@ -58,7 +58,7 @@ export class Links {
     const concluded = known ?? (await this.#conclude(answer, job));
     // A failed job may be retried through another isolate, and end once more.
     if (!known && answer.status === "COMPLETED" && concluded !== nothing)
-      this.#seen.set(job.admission, concluded, now + rememberMs);
+      this.#seen.set(job.admission, concluded, now + rememberMs, JSON.stringify(concluded).length);
     return this.#presented(answer, concluded, origin);
   }
 

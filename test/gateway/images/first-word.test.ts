@@ -3,6 +3,7 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
+import type { Sight } from "../../../src/gateway/images/generation.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
@@ -114,6 +115,27 @@ describe("the first word", () => {
     const other = new Studio({ GENERATION: { getByName } });
     for (let times = 0; times < 3; times++) await other.ask(`/v2/${model}/status/${id}`, token);
     expect(asked).toEqual([expect.stringMatching(/^media\/[0-9a-f]{32}$/)]);
+  });
+
+  it("is not remembered of more jobs than an isolate has room for, however long their URLs are", async () => {
+    let asked = 0;
+    const conclude = async ({ media }: Sight) => {
+      asked++;
+      return { kept: media, rider: null };
+    };
+    const GENERATION = { getByName: () => ({ conclude }) };
+    const { links } = imagesOf(configOf(), { ...env, GENERATION } as unknown as Env);
+    const answer = { status: "COMPLETED", output: { image_url: `https://cdn.example.net/${"a".repeat(8000)}.png` } };
+    const admissions = Array.from({ length: 300 }, () => newAdmission(0));
+    const look = (admission = "") => {
+      const job = { owner: "user:ada", model, known: undefined, ref: admission, admission, ending: undefined };
+      return links.present(answer, job, origin, 0);
+    };
+    for (const admission of admissions) await look(admission);
+    await look(admissions.at(-1));
+    expect(asked).toBe(300);
+    await look(admissions[0]);
+    expect(asked).toBe(301);
   });
 
   it("is kept of films and of sounds", async () => {
