@@ -3,6 +3,7 @@
 interface Kept<T> {
   readonly value: T;
   readonly until: number;
+  readonly weight: number;
 }
 
 /**
@@ -15,7 +16,7 @@ export class BoundedMemory<T> {
   #old = new Map<string, Kept<T>>();
   #youngWeight = 0;
 
-  /** The limit is in characters: each key's, and what its value may weigh. */
+  /** The limit is in characters: each key's and each value's. */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -28,21 +29,21 @@ export class BoundedMemory<T> {
     return kept.value;
   }
 
-  set(key: string, value: T, until: number): void {
-    this.#keep(key, { value, until });
+  /** A value that was read from its key weighs what that does. */
+  set(key: string, value: T, until: number, valueCharacters = key.length): void {
+    this.#keep(key, { value, until, weight: key.length + valueCharacters + entryWeight });
   }
 
   #keep(key: string, kept: Kept<T>): void {
-    const weight = 2 * key.length + entryWeight;
-    this.#youngWeight += weight;
+    this.#youngWeight += kept.weight;
     if (this.#youngWeight > this.#limit / 2) {
       this.#old = this.#young;
       this.#young = new Map();
-      this.#youngWeight = weight;
+      this.#youngWeight = kept.weight;
     }
     this.#young.set(key, kept);
   }
 }
 
-/** What an entry weighs beside its key and a value read from that key, roughly. */
+/** What an entry weighs beside its key and its value, roughly. */
 const entryWeight = 256;

@@ -57,7 +57,8 @@ export async function relayJson(relay: Relay): Promise<RelayFault | undefined> {
     await pump(relay, head, reader, writer);
     return undefined;
   } catch (error) {
-    const fault = error instanceof Broken ? error.fault : "stopped";
+    // What the scanner passes over is read to the letter where the listener keeps it.
+    const fault = error instanceof Broken ? error.fault : error instanceof SyntaxError ? "not-json" : "stopped";
     await Promise.allSettled([writer.abort(new Error(fault)), reader.cancel(fault)]);
     return fault;
   }

@@ -23,6 +23,15 @@ describe("a bounded memory", () => {
     expect(kept.length).toBeLessThan(20_000 / 256);
   });
 
+  it("keeps fewer entries of long values", () => {
+    const memory = new BoundedMemory<string>(20_000);
+    const value = "x".repeat(1_000);
+    for (let n = 0; n < 100; n++) memory.set(`key ${n}`, value, 100, value.length);
+    const kept = [...Array(100).keys()].filter((n) => memory.get(`key ${n}`, 0) !== undefined);
+    expect(kept.length).toBeGreaterThan(5);
+    expect(kept.length * value.length).toBeLessThan(20_000);
+  });
+
   it("keeps an entry larger than itself no longer than until the next", () => {
     const memory = new BoundedMemory<number>(1_000);
     memory.set("x".repeat(5_000), 1, 100);

@@ -213,6 +213,8 @@ describe("a large request", () => {
     ["a webhook over 16 KB", `{"input":{},"webhook":"${"x".repeat(17_000)}"}`, "member-too-large"],
     ["members beyond count", `{"input":{${'"a":1,'.repeat(5000)}"b":1}}`, "too-many-members"],
     ["policies beyond count", `{"input":{},${'"policy":1,'.repeat(5000)}"b":1}`, "too-many-members"],
+    ["a bad escape far into its webhook", `{"input":{},"webhook":"${"x".repeat(5000)}\\q"}`, "not-json"],
+    ["a control far into its policy", `{"input":{},"policy":["${"x".repeat(5000)}\u0001"]}`, "not-json"],
     ["too much nesting", `{"input":{"a":${"[".repeat(600)}${"]".repeat(600)}}}`, "too-deep"],
   ])("with %s is refused", async (_, text, fault) => {
     for (const sizes of [[text.length], [997]]) {

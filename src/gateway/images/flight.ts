@@ -54,7 +54,10 @@ function isBoarding({ ref, since }: Flight, now: number): boolean {
 }
 
 export function takeOff(state: FlightState, leader: string, ref: string): FlightState {
-  return state.flight?.leader === leader ? { ...state, flight: { ...state.flight, ref } } : state;
+  if (state.flight?.leader !== leader) return state;
+  // A job's end may be told before its beginning is: nobody boards what is over.
+  if (state.landed?.ref === ref) return { ...state, flight: null, landed: { leader, ref } };
+  return { ...state, flight: { ...state.flight, ref } };
 }
 
 /** The leader never got off the ground. */

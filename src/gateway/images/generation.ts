@@ -94,9 +94,9 @@ export class Generation extends DurableObject<Env> {
     this.#setJob(jobs.withdraw(this.#job.value));
   }
 
-  /** Links that were handed out before the job's own name was known: what it ended with, kept in KV by its own object. */
-  mirror(kept: readonly jobs.Keyed[]): void {
-    if (this.#job.value.kept.length === 0) this.#setJob({ ...this.#job.value, kept, written: true });
+  /** Links that were handed out before the job's own name was known: its own object tells what they lead to. */
+  mirror(of: string, kept: readonly jobs.Keyed[]): void {
+    if (this.#job.value.kept.length === 0) this.#setJob({ ...this.#job.value, of, kept, written: true });
   }
 
   /** A link of an owner's own to what another's job ended with. */
@@ -108,8 +108,12 @@ export class Generation extends DurableObject<Env> {
     return "new";
   }
 
-  find(field: MediaField): Media | undefined {
-    return jobs.find(this.#job.value, field);
+  async find(field: MediaField): Promise<Media | undefined> {
+    const { of } = this.#job.value;
+    if (of === undefined) return jobs.find(this.#job.value, field);
+    const media = await jobObject(this.env.GENERATION, of).find(field);
+    // Handed on as it came, it would keep this object in memory until our own caller lets go of it.
+    return media && { ...media };
   }
 
   /** The flight to leave; undefined where the admission rides on none. */
@@ -129,7 +133,9 @@ export class Generation extends DurableObject<Env> {
   }
 
   /** The reuse entry that is to go with it. */
-  removeMedia(field: MediaField): string | undefined {
+  async removeMedia(field: MediaField): Promise<string | undefined> {
+    const { of } = this.#job.value;
+    if (of !== undefined) return jobObject(this.env.GENERATION, of).removeMedia(field);
     this.#setJob(jobs.remove(this.#job.value, field));
     return this.#job.value.flight ?? undefined;
   }
@@ -205,7 +211,7 @@ export class Generation extends DurableObject<Env> {
   async #write(): Promise<void> {
     const now = this.clock();
     try {
-      await Promise.all(this.#job.value.kept.map(({ key, media }) => this.#cache.put(key, media, now)));
+      await Promise.all(jobs.left(this.#job.value).map(({ key, media }) => this.#cache.put(key, media, now)));
       this.#setJob({ ...this.#job.value, written: true });
     } catch {
       console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not written, and will be" }));

@@ -22,6 +22,8 @@ export interface JobState {
   readonly kept: readonly Keyed[];
   /** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
   readonly reserved?: Readonly<Partial<Record<MediaField, string>>>;
+  /** The tag of the job's own object, where links went out before its name was known: that one says what is left. */
+  readonly of?: string;
   /** KV has them. */
   readonly written: boolean;
   readonly removed: readonly MediaField[];
@@ -77,8 +79,13 @@ export function remove(state: JobState, field: MediaField): JobState {
   return { ...state, removed: [...state.removed, field] };
 }
 
-export function find({ kept, removed }: JobState, field: MediaField): Media | undefined {
-  return removed.includes(field) ? undefined : kept.find(({ media }) => media.field === field)?.media;
+/** What its owner has not deleted. */
+export function left({ kept, removed }: JobState): readonly Keyed[] {
+  return kept.filter(({ media }) => !removed.includes(media.field));
+}
+
+export function find(state: JobState, field: MediaField): Media | undefined {
+  return left(state).find(({ media }) => media.field === field)?.media;
 }
 
 /** Kept as long as its last link lives: nobody who sees the end late may make another link of it. */

@@ -56,7 +56,9 @@ export class Links {
     if (!isFinal(answer.status)) return this.#presented(answer, this.#seen.get(job.admission, now) ?? nothing, origin);
     const known = this.#seen.get(job.admission, now);
     const concluded = known ?? (await this.#conclude(answer, job));
-    if (!known && concluded !== nothing) this.#seen.set(job.admission, concluded, now + rememberMs);
+    // A failed job may be retried through another isolate, and end once more.
+    if (!known && answer.status === "COMPLETED" && concluded !== nothing)
+      this.#seen.set(job.admission, concluded, now + rememberMs, JSON.stringify(concluded).length);
     return this.#presented(answer, concluded, origin);
   }
 
@@ -140,7 +142,7 @@ export class Links {
       );
       if (early && early.size > 0) {
         const name = await this.#keys.tagOf({ owner, model, ref: admission });
-        await jobObject(this.#generation, name).mirror(keyed);
+        await jobObject(this.#generation, name).mirror(tag, keyed);
       }
       const sight = { admission, ref, status: answer.status, media: keyed };
       return await jobObject(this.#generation, tag).conclude(sight);

@@ -77,9 +77,10 @@ function signedExpiry(url: string): number | undefined {
   const query = URL.parse(url)?.searchParams;
   for (const prefix of ["X-Amz", "X-Goog"]) {
     const [, year, month, day, hour, minute, second] = signedAt.exec(query?.get(`${prefix}-Date`) ?? "") ?? [];
+    const signed = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
     const lifetime = Number(query?.get(`${prefix}-Expires`));
-    if (year === undefined || !(lifetime > 0)) continue;
-    return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`) + lifetime * 1000;
+    if (Number.isNaN(signed) || !(lifetime > 0)) continue;
+    return signed + Math.floor(lifetime * 1000);
   }
   const named = Date.parse(query?.get("se") ?? "");
   if (Number.isSafeInteger(named)) return named;

@@ -30,7 +30,7 @@ export function completionOf(
   seenAt: number,
 ): number {
   const ranMs = duration(delayTime) + duration(executionTime);
-  return ranMs > 0 ? Math.min(seenAt, admittedAt(admission) + ranMs) : seenAt;
+  return ranMs > 0 ? Math.min(seenAt, admittedAt(admission) + Math.round(ranMs)) : seenAt;
 }
 
 function isState(status: string): status is JobState {

@@ -164,11 +164,12 @@ async function ride(c: Context<JobEnv>, submission: Submission, name: string, le
   const meter = c.get("meter")();
   const getOff = () => c.executionCtx.waitUntil(flights.unboard(name, admission).catch(logUnshared));
   const release = () => c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
-  const request = { ...asRun(await admitRequest(c, submission)), reserveMicroUsd: 0, joined: true };
-  const admitted = await admit(c, request).catch((error) => {
+  const refused = (error: unknown): never => {
     getOff();
     throw error;
-  });
+  };
+  const request = await admitRequest(c, submission).then(asRun, refused);
+  const admitted = await admit(c, { ...request, reserveMicroUsd: 0, joined: true }).catch(refused);
   if ("replay" in admitted) {
     getOff();
     return replay(c, operation, waitMs, admitted.replay);

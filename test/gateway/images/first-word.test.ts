@@ -3,12 +3,14 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
+import type { Sight } from "../../../src/gateway/images/generation.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { kept, model, origin, painted, Studio, World } from "./studio.ts";
+import { expectProblem } from "../../support/problems.ts";
+import { type Answer, kept, model, origin, painted, Studio, World } from "./studio.ts";
 
 let world: World;
 let studio: Studio;
@@ -90,6 +92,19 @@ describe("the first word", () => {
     await expectKept(id);
   });
 
+  it("is not that a job failed: a retry through another isolate gives it another end", async () => {
+    let answer: Answer = { status: "FAILED" };
+    world.written = (ref) => JSON.stringify({ id: ref, ...answer });
+    const { id } = await (await studio.paint(token, { operation: "run" })).json<Job>();
+    await studio.ask(`/v2/${model}/status/${id}`, token);
+    answer = { status: "IN_QUEUE" };
+    expect((await new Studio().ask(`/v2/${model}/retry/${id}`, token, "POST")).status).toBe(200);
+    answer = painted("https://cdn.example.net/a.png");
+    const { output } = await (await studio.ask(`/v2/${model}/status/${id}`, token)).json<Job>();
+    expect(output?.image_url).toMatch(/^https:\/\/sluice\.test\/images\//);
+    await expectKept(id);
+  });
+
   it("is asked for once an isolate and admission", async () => {
     const { id } = await submit();
     const asked: string[] = [];
@@ -100,6 +115,27 @@ describe("the first word", () => {
     const other = new Studio({ GENERATION: { getByName } });
     for (let times = 0; times < 3; times++) await other.ask(`/v2/${model}/status/${id}`, token);
     expect(asked).toEqual([expect.stringMatching(/^media\/[0-9a-f]{32}$/)]);
+  });
+
+  it("is not remembered of more jobs than an isolate has room for, however long their URLs are", async () => {
+    let asked = 0;
+    const conclude = async ({ media }: Sight) => {
+      asked++;
+      return { kept: media, rider: null };
+    };
+    const GENERATION = { getByName: () => ({ conclude }) };
+    const { links } = imagesOf(configOf(), { ...env, GENERATION } as unknown as Env);
+    const answer = { status: "COMPLETED", output: { image_url: `https://cdn.example.net/${"a".repeat(8000)}.png` } };
+    const admissions = Array.from({ length: 300 }, () => newAdmission(0));
+    const look = (admission = "") => {
+      const job = { owner: "user:ada", model, known: undefined, ref: admission, admission, ending: undefined };
+      return links.present(answer, job, origin, 0);
+    };
+    for (const admission of admissions) await look(admission);
+    await look(admissions.at(-1));
+    expect(asked).toBe(300);
+    await look(admissions[0]);
+    expect(asked).toBe(301);
   });
 
   it("is kept of films and of sounds", async () => {
@@ -118,14 +154,28 @@ describe("the first word", () => {
 });
 
 describe("a write of KV that fails", () => {
-  it("is made by the object's alarm, and the link works meanwhile", async () => {
+  let path: string;
+  beforeEach(async () => {
     const put = vi.spyOn(Object.getPrototypeOf(env.IMAGES), "put").mockRejectedValueOnce(new Error("busy"));
-    const { path } = await studio.link(token, { input: { seed: -1 } });
-    expect((await studio.ask(path, undefined)).status).toBe(200);
-    expect(await kept("media/")).toEqual([]);
+    ({ path } = await studio.link(token, { input: { seed: -1 } }));
     put.mockRestore();
+    expect(await kept("media/")).toEqual([]);
+  });
+  const alarm = async () => {
     const [, tag] = /images\/([0-9a-f]{32})-/.exec(path) ?? [];
-    await runDurableObjectAlarm(env.GENERATION.getByName(`media/${tag}`));
+    expect(await runDurableObjectAlarm(env.GENERATION.getByName(`media/${tag}`))).toBe(true);
+  };
+
+  it("is made by the object's alarm, and the link works meanwhile", async () => {
+    expect((await studio.ask(path, undefined)).status).toBe(200);
+    await alarm();
     await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));
+  });
+
+  it("is not made any more once the link was deleted", async () => {
+    expect((await studio.ask(path, token, "DELETE")).status).toBe(204);
+    await alarm();
+    expect(await kept("media/")).toEqual([]);
+    await expectProblem(await new Studio().ask(path, undefined), "NOT_FOUND");
   });
 });

@@ -1,5 +1,6 @@
 // Identical requests in flight are one job of the model's: one call, one charge, and everybody's answer.
 
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
@@ -107,6 +108,29 @@ describe("riders", () => {
     expect((await studio.paint(token)).status).toBe(200);
   });
 
+  it("board no flight whose job was over before its leader could say its id", async () => {
+    world.submitted = () => ({ status: "FAILED", error: "out of paint" });
+    const told = Promise.withResolvers<void>();
+    const { getByName } = env.GENERATION;
+    const late = (name: string) => {
+      const object = getByName.call(env.GENERATION, name);
+      const takeOff: typeof object.takeOff = async (...said) => told.promise.then(() => object.takeOff(...said));
+      return new Proxy(object, {
+        get: (_, method) => (method === "takeOff" ? takeOff : Reflect.get(object, method)),
+      });
+    };
+    const studio = new Studio({ GENERATION: { getByName: late } });
+    const token = await studio.token("ada");
+    const lead = studio.paint(token, { operation: "run" });
+    await vi.waitFor(() => expect(world.webhook).not.toBe(""));
+    const body = { id: "job-1", ...world.submitted(1) };
+    const notice = await studio.ask(new URL(world.webhook).pathname, undefined, "POST", { body });
+    expect(notice.status).toBe(200);
+    told.resolve();
+    expect((await lead).status).toBe(200);
+    expect((await studio.paint(token, { operation: "run" })).headers.get("X-Cache")).toBe("MISS");
+  });
+
   it("share no flight with another user", async () => {
     const studio = new Studio();
     const [ada, bob] = [await studio.token("ada"), await studio.token("bob")];
@@ -146,6 +170,17 @@ describe("a cancel", () => {
     expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
     expect(world.count("/cancel")).toBe(0);
     expect(await cancel(new Studio(), token, third)).toMatchObject({ id: third, status: "CANCELLED" });
+    expect(world.count("/cancel")).toBe(1);
+  });
+
+  it("is the upstream's where the other request was refused", async () => {
+    world.submitted = () => ({ status: "IN_QUEUE" });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const lead = await submit(studio, token);
+    const headers = { "Idempotency-Key": "no spaces" };
+    await expectProblem(await studio.paint(token, { operation: "run", headers }), "INVALID_REQUEST");
+    expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
     expect(world.count("/cancel")).toBe(1);
   });
 

@@ -302,6 +302,27 @@ describe("its job's end", () => {
     expect(await gallery(token)).toHaveLength(1);
   });
 
+  it("may be known by the notice while the answer is on its way: what the gallery deletes is gone", async () => {
+    const noticed = Promise.withResolvers<void>();
+    const { getByName } = env.GENERATION;
+    const late = (name: string) => {
+      const object = getByName.call(env.GENERATION, name);
+      const mirror: typeof object.mirror = async (...said) => noticed.promise.then(() => object.mirror(...said));
+      return new Proxy(object, { get: (_, method) => (method === "mirror" ? mirror : Reflect.get(object, method)) });
+    };
+    world.written = (id) => `{"output":{"image_url":${quoted},${big}},"status":"COMPLETED","id":"${id}"}`;
+    const asked = new Studio({ GENERATION: { getByName: late } }).paint(token, { input: { seed: -1 } });
+    await vi.waitFor(() => expect(world.webhook).not.toBe(""));
+    const body = { id: "job-1", ...painted(url) };
+    expect((await studio.ask(new URL(world.webhook).pathname, undefined, "POST", { body })).status).toBe(200);
+    noticed.resolve();
+    const { job } = await read(await asked);
+    expect((await studio.ask(pathOf(job), undefined)).status).toBe(200);
+    const [listed] = await gallery(token);
+    expect((await studio.ask(listed?.url.replace(origin, "") ?? "", token, "DELETE")).status).toBe(204);
+    await expectProblem(await new Studio().ask(pathOf(job), undefined), "NOT_FOUND");
+  });
+
   it("may be known by a notice that is too large to hold, of a job that the service forgot", async () => {
     const id = await submit();
     const [ref = ""] = id.split(".");

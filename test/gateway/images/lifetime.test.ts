@@ -46,18 +46,25 @@ describe("seven days", () => {
     expect(body["detail"]).toContain(expiresAt);
   });
 
-  it("counts from the job's end, not from when somebody looked", async () => {
-    const studio = new Studio();
-    const token = await studio.token("ada");
-    world.submitted = () => painted("https://cdn.example.net/a.png", { delayTime: 2000, executionTime: 3000 });
-    const { id } = await (await studio.paint(token, { operation: "run" })).json<{ id: string }>();
-    vi.setSystemTime(start + 20 * minuteMs);
-    const late = await (await studio.ask(`/v2/${model}/status/${id}`, token)).json<{
-      output: { expires_at: string };
-    }>();
-    expect(Date.parse(late.output.expires_at)).toBe(start + 5000 + weekMs);
-    expect(await kept("media/")).toMatchObject([{ expiresAt: start + 5000 + weekMs }]);
-  });
+  it.each([
+    [2000, 3000],
+    [1999.75, 3000.5],
+  ])(
+    "counts from the job's end after %d and %d ms, not from when somebody looked",
+    async (delayTime, executionTime) => {
+      const studio = new Studio();
+      const token = await studio.token("ada");
+      world.submitted = () => painted("https://cdn.example.net/a.png", { delayTime, executionTime });
+      const { id } = await (await studio.paint(token, { operation: "run" })).json<{ id: string }>();
+      vi.setSystemTime(start + 20 * minuteMs);
+      const late = await (await studio.ask(`/v2/${model}/status/${id}`, token)).json<{
+        output: { image_url: string; expires_at: string };
+      }>();
+      expect(Date.parse(late.output.expires_at)).toBe(start + 5000 + weekMs);
+      expect(await kept("media/")).toMatchObject([{ expiresAt: start + 5000 + weekMs }]);
+      expect((await studio.ask(late.output.image_url.replace(origin, ""), undefined)).status).toBe(200);
+    },
+  );
 
   it("is fixed by the first look: a later one, in another isolate, moves nothing", async () => {
     const studio = new Studio();
@@ -91,6 +98,14 @@ describe("a URL that ends sooner", () => {
     await expectProblem(await studio.ask(path, undefined), "GONE");
   });
 
+  it("ends it on a whole millisecond, whatever fraction it names", async () => {
+    world.submitted = () => painted(`https://cdn.example.net/a.png?X-Amz-Date=${stamp(start)}&X-Amz-Expires=3600.0005`);
+    const studio = new Studio();
+    const { path, expiresAt } = await studio.link(await studio.token("ada"));
+    expect(Date.parse(expiresAt)).toBe(start + 60 * minuteMs);
+    expect((await studio.ask(path, undefined)).status).toBe(200);
+  });
+
   it("is kept for the minute that KV demands, and gone when it says so", async () => {
     const end = start + 10 * secondMs;
     world.submitted = () => painted(`https://cdn.example.net/a.png?Expires=${end / 1000}`);
@@ -104,10 +119,13 @@ describe("a URL that ends sooner", () => {
     await expectProblem(await studio.ask(path, undefined), "GONE");
   });
 
-  it("says nothing where it cannot be read", async () => {
-    world.submitted = () => painted("https://cdn.example.net/a.png?Expires=soon&X-Amz-Expires=-5&se=never");
-    const studio = new Studio();
-    const { expiresAt } = await studio.link(await studio.token("ada"));
-    expect(Date.parse(expiresAt)).toBe(start + weekMs);
-  });
+  it.each(["Expires=soon&X-Amz-Expires=-5&se=never", "X-Amz-Date=20261301T000000Z&X-Amz-Expires=60"])(
+    "says nothing where it cannot be read: %s",
+    async (query) => {
+      world.submitted = () => painted(`https://cdn.example.net/a.png?${query}`);
+      const studio = new Studio();
+      const { expiresAt } = await studio.link(await studio.token("ada"));
+      expect(Date.parse(expiresAt)).toBe(start + weekMs);
+    },
+  );
 });
