@@ -29,7 +29,7 @@ export class Clock {
     return Promise.race([work, this.#late.promise]);
   }
 
-  /** Once it has run down, so long more. */
+  /** Once it has run down, so long more; also where it is restarted meanwhile. */
   extend(ms: number): void {
     this.#moreMs = ms;
   }
@@ -47,13 +47,13 @@ export class Clock {
   }
 
   #wind(ms: number): void {
-    this.#moreMs = undefined;
     this.#timer = setTimeout(() => this.#ring(), ms);
   }
 
   #ring(): void {
     if (this.#moreMs !== undefined) {
       this.#wind(this.#moreMs);
+      this.#moreMs = undefined;
       return;
     }
     this.#timer = null;

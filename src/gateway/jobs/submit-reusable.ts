@@ -176,7 +176,7 @@ async function ride(c: Context<JobEnv>, submission: Submission, name: string, le
   }
   const ref = await flights.awaitRef(name, leader).catch((error) => {
     release();
-    throw error;
+    return refused(error);
   });
   if (ref === undefined) {
     release();

@@ -2,6 +2,7 @@
 
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Generation } from "../../../src/gateway/images/generation.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { charged, meterOf, model, painted, Studio, World } from "./studio.ts";
@@ -180,6 +181,22 @@ describe("a cancel", () => {
     const lead = await submit(studio, token);
     const headers = { "Idempotency-Key": "no spaces" };
     await expectProblem(await studio.paint(token, { operation: "run", headers }), "INVALID_REQUEST");
+    expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
+    expect(world.count("/cancel")).toBe(1);
+  });
+
+  it("is the upstream's where the other request gave up waiting for the first", async () => {
+    world.submitted = () => ({ status: "IN_QUEUE" });
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const lead = await submit(studio, token);
+    const unreached = vi.spyOn(Generation.prototype, "awaitRef").mockImplementation(() => {
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
+      return gone();
+    });
+    await expectProblem(await studio.paint(token, { operation: "run" }), "UPSTREAM_TIMEOUT");
+    unreached.mockRestore();
+    vi.useRealTimers();
     expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
     expect(world.count("/cancel")).toBe(1);
   });
