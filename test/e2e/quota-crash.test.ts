@@ -1,6 +1,7 @@
 // Quotas over a process that is killed in the middle, twice: no job lost, none charged twice, every balance the true one.
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { isAsSync } from "../../src/gateway/admission.ts";
 import type { Rule } from "../../src/gateway/rules.ts";
 import { Server } from "../support/serve.ts";
 import { eventually, inParallel } from "../support/serve-eventually.ts";
@@ -204,8 +205,11 @@ function dueFor({ id, reservedMicroUsd }: Booked, { costs }: UpstreamWatch): num
   return id === null ? reservedMicroUsd : costs.get(refOf(id));
 }
 
-/** A handle is the upstream's id, the admission and their proof. */
-const refOf = (handle: string) => handle.split(".").slice(0, -2).join(".");
+/** A handle is the upstream's id, the admission and their proof; who asked synchronously for what others may join sees `sync-` before it. */
+function refOf(handle: string): string {
+  const [ref = "", admission = ""] = handle.split(".");
+  return isAsSync(admission) ? ref.slice("sync-".length) : ref;
+}
 /** A picture of a seed that was cut off once may be there when it is asked for again: no meter hears of it. */
 const isHit = (handle: string) => /^(sync-)?cached-/.test(handle);
 const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
