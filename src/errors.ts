@@ -117,3 +117,8 @@ export function describeFaults(
     .map(({ path, message }) => `${path.length > 0 ? path.map(String).join(".") : at}: ${message}`)
     .join("; ");
 }
+
+/** What the log may say of an error that nobody foresaw where work goes on: its message may name a value. */
+export function nameOfFault(error: unknown): string {
+  return error instanceof Error ? error.name : "unknown";
+}

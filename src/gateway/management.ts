@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import * as z from "zod";
 import type { Config } from "../config.ts";
 import type { Operation } from "../contract/operation.ts";
-import { type ErrorCode, Problem } from "../errors.ts";
+import { type ErrorCode, nameOfFault, Problem } from "../errors.ts";
 import { readWhole, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
@@ -66,7 +66,7 @@ async function reach(request: Request): Promise<Response> {
   try {
     return await fetch(request);
   } catch (error) {
-    console.warn(JSON.stringify({ management: "not reached", error: error instanceof Error ? error.name : "unknown" }));
+    console.warn(JSON.stringify({ management: "not reached", error: nameOfFault(error) }));
     throw new Problem("UPSTREAM_UNREACHABLE", "the management interface cannot be reached");
   }
 }

@@ -1,5 +1,4 @@
 // The job interface: run, follow, steer.
-
 import { zValidator } from "@hono/zod-validator";
 import { type Context, Hono } from "hono";
 import * as z from "zod";

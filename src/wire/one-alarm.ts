@@ -1,4 +1,5 @@
 // A Durable Object's one alarm: armed for what is due first, and back soon after it failed.
+import { nameOfFault } from "../errors.ts";
 
 /** An alarm that failed comes back after this. */
 const retryMs = 1000;
@@ -29,8 +30,7 @@ export class OneAlarm {
     try {
       await act();
     } catch (error) {
-      const name = error instanceof Error ? error.name : "unknown";
-      console.error(JSON.stringify({ alarm: this.#name, error: name }));
+      console.error(JSON.stringify({ alarm: this.#name, error: nameOfFault(error) }));
       this.arm(Date.now() + retryMs);
     }
   }

@@ -9,6 +9,11 @@ export type Remote<T> = {
     : never;
 };
 
+/** An object's answer, for another to hand on: as it came, it would keep that one in memory until its caller lets go. */
+export function handOn<T extends object>(answer: T): T {
+  return { ...answer };
+}
+
 export function remote<T extends Rpc.DurableObjectBranded>(
   namespace: DurableObjectNamespace<T>,
   name: string,

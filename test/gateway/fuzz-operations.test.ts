@@ -1,5 +1,4 @@
 // Every operation that the document names, with a key that opens it: whatever else is drawn, never a 500.
-
 import fc from "fast-check";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Operation } from "../../src/contract/operation.ts";

@@ -1,5 +1,4 @@
 // The operator's way to the management interface: where it leads, with which key, and who is kept out.
-
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../support/empty-storage.ts";
 import { call, type Settings } from "../support/front-door.ts";

@@ -1,5 +1,4 @@
 // The files of samples: served for seven days, then gone.
-
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { putMedia } from "../../src/platform/media.ts";

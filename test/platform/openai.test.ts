@@ -1,5 +1,4 @@
 // OpenAI's routes: a call becomes a job, its output the answer, its refusals of the shape that OpenAI's clients read.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { rates } from "../../src/contract/rates.ts";
 import { emptyStorage } from "../support/empty-storage.ts";

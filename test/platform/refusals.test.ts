@@ -1,5 +1,4 @@
 // What the platform refuses: each from a valid call, with one thing changed, and the code that comes of it.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
 import type { ErrorCode } from "../../src/errors.ts";

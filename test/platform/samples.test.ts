@@ -1,5 +1,4 @@
 // Samples: every model of the catalog answers in its documented shape, within its price; and the trouble a prompt may ask for.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { findModel, type Model, models } from "../../src/models/index.ts";
 import { emptyStorage } from "../support/empty-storage.ts";

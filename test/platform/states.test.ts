@@ -1,5 +1,4 @@
 // The state table, every cell: each state of a job, each thing that can happen to it, and what is then.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { JobState } from "../../src/contract/states.ts";
 import type { ErrorCode } from "../../src/errors.ts";

@@ -2,7 +2,8 @@
 import { DurableObject } from "cloudflare:workers";
 import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
-import { type Remote, remote } from "../../wire/remote.ts";
+import { nameOfFault } from "../../errors.ts";
+import { handOn, type Remote, remote } from "../../wire/remote.ts";
 import * as flights from "./flight.ts";
 import { ImageCache, type Reusable } from "./image-cache.ts";
 import * as jobs from "./job-media.ts";
@@ -112,8 +113,7 @@ export class Generation extends DurableObject<Env> {
     const { of } = this.#job.value;
     if (of === undefined) return jobs.find(this.#job.value, field);
     const media = await jobObject(this.env.GENERATION, of).find(field);
-    // Handed on as it came, it would keep this object in memory until our own caller lets go of it.
-    return media && { ...media };
+    return media && handOn(media);
   }
 
   /** The flight to leave; undefined where the admission rides on none. */
@@ -245,6 +245,6 @@ async function comfort(work: Promise<unknown>): Promise<void> {
   try {
     await work;
   } catch (error) {
-    console.warn(JSON.stringify({ reuse: "not kept", error: error instanceof Error ? error.name : "unknown" }));
+    console.warn(JSON.stringify({ reuse: "not kept", error: nameOfFault(error) }));
   }
 }

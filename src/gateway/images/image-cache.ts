@@ -1,5 +1,6 @@
 // What KV keeps: `media/<key>`, where a link leads, and `reuse/<scope>/<hash>`, which request has been answered before.
 import * as z from "zod";
+import { nameOfFault } from "../../errors.ts";
 import { type Media, mediaSchema } from "./media.ts";
 import { endOf } from "./media-key.ts";
 
@@ -66,8 +67,7 @@ export class ImageCache {
       const value = await this.#kv.get(key, { type: "json", cacheTtl: cacheSeconds });
       return value === null ? undefined : schema.parse(value);
     } catch (error) {
-      const name = error instanceof Error ? error.name : "unknown";
-      console.warn(JSON.stringify({ binding: "IMAGES", problem: "an entry was not read", error: name }));
+      console.warn(JSON.stringify({ binding: "IMAGES", problem: "an entry was not read", error: nameOfFault(error) }));
       return undefined;
     }
   }

@@ -2,6 +2,7 @@
 import type { Config } from "../../config.ts";
 import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
+import { nameOfFault } from "../../errors.ts";
 import type { Model } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { Ending } from "../quota/metering.ts";
@@ -179,8 +180,7 @@ export class Links {
 }
 
 function logUnkept(error: unknown): void {
-  const name = error instanceof Error ? error.name : "unknown";
-  console.warn(JSON.stringify({ binding: "GENERATION", problem: "media was not kept", error: name }));
+  console.warn(JSON.stringify({ binding: "GENERATION", problem: "media was not kept", error: nameOfFault(error) }));
 }
 
 /** Where a link of ours is fetched. */

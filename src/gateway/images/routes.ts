@@ -1,5 +1,4 @@
 // The media that jobs ended with: fetched by link, listed and deleted by whoever's it is.
-
 import { zValidator } from "@hono/zod-validator";
 import { Hono } from "hono";
 import * as z from "zod";

@@ -1,5 +1,4 @@
 // A job's answer as its owner sees it: the handle for the upstream's id, and the headers that go with it.
-
 import type { Context } from "hono";
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";

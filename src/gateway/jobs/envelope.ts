@@ -10,6 +10,7 @@ import { type Member, type RequestSummary, scanRequest } from "../../wire/reques
 import { refuseTarget } from "../../wire/webhook-target.ts";
 import { type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
 import { digestAsItPasses, readDigest } from "./body-digest.ts";
+import { LastByte } from "./last-byte.ts";
 import type { Target } from "./target.ts";
 
 /** What must be known before the meter is asked. */
@@ -82,7 +83,7 @@ const encoder = new TextEncoder();
 
 function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, passing: Passing): Relayed {
   let request: JobRequest | undefined;
-  let end: "cut" | "whole" | undefined;
+  const lastByte = new LastByte();
   const digested = passing.digested ? digestAsItPasses(body.source) : undefined;
   const { stream, done } = scanRequest<Problem>({
     ...body,
@@ -92,8 +93,7 @@ function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, pass
       try {
         request = checkSummary(summary, rules);
         await passing.accept(request, await digested?.digest());
-        end ??= "whole";
-        return end === "cut" ? streamedProblem("sink-gone", body.limitBytes) : undefined;
+        return lastByte.send() ? undefined : streamedProblem("sink-gone", body.limitBytes);
       } catch (error) {
         if (error instanceof Problem) return error;
         throw error;
@@ -105,11 +105,7 @@ function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, pass
     if (!outcome.accepted && outcome.fault === "refused") throw outcome.refusal;
     throw streamedProblem(outcome.accepted ? "not-json" : outcome.fault, body.limitBytes);
   });
-  const cut = () => {
-    end ??= "cut";
-    return end === "cut";
-  };
-  return { body: stream, checked, cut };
+  return { body: stream, checked, cut: () => lastByte.cut() };
 }
 
 const shapeFaults: Record<string, string> = {

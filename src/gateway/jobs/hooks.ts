@@ -1,5 +1,4 @@
 // The upstream's notice of a job's end, proven by its path. It is believed only for the job that the path names.
-
 import { type Context, Hono } from "hono";
 import * as z from "zod";
 import { ownOrigin } from "../../config.ts";

@@ -1,7 +1,7 @@
 // Submitting what may have been asked before: answered from the cache, joined to a job in flight, or relayed and shared.
 import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
-import { Problem } from "../../errors.ts";
+import { nameOfFault, Problem } from "../../errors.ts";
 import { asSync, newAdmission } from "../admission.ts";
 import type { Reusable } from "../images/image-cache.ts";
 import type { Owned } from "../images/reuse.ts";
@@ -76,9 +76,7 @@ async function listOwned(c: Context<JobEnv>, { key, media }: Owned): Promise<voi
 }
 
 function logUnlisted(error: unknown): void {
-  console.warn(
-    JSON.stringify({ gallery: "a link is not listed", error: error instanceof Error ? error.name : "unknown" }),
-  );
+  console.warn(JSON.stringify({ gallery: "a link is not listed", error: nameOfFault(error) }));
 }
 
 async function fly(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
@@ -206,5 +204,5 @@ async function follow(
 }
 
 function logUnshared(error: unknown): void {
-  console.warn(JSON.stringify({ flight: "not shared", error: error instanceof Error ? error.name : "unknown" }));
+  console.warn(JSON.stringify({ flight: "not shared", error: nameOfFault(error) }));
 }

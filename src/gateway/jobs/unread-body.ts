@@ -1,5 +1,6 @@
 // A large body that is relayed unread: bounded as it flows, and never held.
 import { type LargeBody, readPieces } from "../request-body.ts";
+import { LastByte } from "./last-byte.ts";
 
 export interface UnreadBody {
   readonly stream: ReadableStream<Uint8Array>;
@@ -14,10 +15,10 @@ export function relayUnread(body: LargeBody): UnreadBody {
   const { readable, writable } = length === undefined ? new IdentityTransformStream() : new FixedLengthStream(length);
   const writer = writable.getWriter();
   writer.closed.catch(() => {});
-  let end: "cut" | "whole" | undefined;
+  const lastByte = new LastByte();
   const sent = readPieces(body, (piece) => writer.write(piece)).then(
     async (total) => {
-      end ??= "whole";
+      lastByte.send();
       await writer.close();
       return total;
     },
@@ -28,9 +29,9 @@ export function relayUnread(body: LargeBody): UnreadBody {
   );
   sent.catch(() => {});
   const cut = () => {
-    end ??= "cut";
-    if (end === "cut") writer.abort("cut off").catch(() => {});
-    return end === "cut";
+    const isCut = lastByte.cut();
+    if (isCut) writer.abort("cut off").catch(() => {});
+    return isCut;
   };
   return { stream: readable, sent, cut };
 }

@@ -1,4 +1,5 @@
 // What an account owes to other objects: written in the transaction of the change, done at once, tried again until done.
+import { nameOfFault } from "../../errors.ts";
 
 export type DutyKind =
   /** The endpoint's queue learns its settings. */
@@ -67,7 +68,7 @@ export class Duties {
       await this.#perform(duty);
     } catch (error) {
       this.#sql.exec("UPDATE duties SET dueAt = ? WHERE kind = ? AND id = ?", now + retryMs, kind, id);
-      console.warn(JSON.stringify({ duty: kind, id, error: error instanceof Error ? error.name : "unknown" }));
+      console.warn(JSON.stringify({ duty: kind, id, error: nameOfFault(error) }));
       return false;
     }
     const done = "DELETE FROM duties WHERE kind = ? AND id = ? AND revision = ?";

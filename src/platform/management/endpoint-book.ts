@@ -1,5 +1,4 @@
 // The account's endpoints: how one is made and changed, and what its queue is told.
-
 import type { EndpointSettings } from "../queue/endpoint-settings.ts";
 import type { Refusal } from "../queue/views.ts";
 import type { Endpoint, EndpointChange, EndpointInput } from "./endpoints.ts";

@@ -1,5 +1,5 @@
 // The objects that an account speaks with: the queues of its endpoints, the public catalogue, other accounts.
-import { type Remote, remote } from "../../wire/remote.ts";
+import { handOn, type Remote, remote } from "../../wire/remote.ts";
 import { queueName } from "../endpoints.ts";
 import type { EndpointQueue } from "../queue/endpoint-queue.ts";
 import type { Refusal } from "../queue/views.ts";
@@ -77,9 +77,7 @@ export class Neighbours {
 
   /** Takes a template back from the catalogue, unless others use it. */
   async withdraw(id: string): Promise<Refusal | { withdrawn: true }> {
-    const answer = await this.#account(catalogueName).withdrawTemplate(this.#home.account, id);
-    // Handed on as it came, it would keep this object in memory until our own caller lets go of it.
-    return { ...answer };
+    return handOn(await this.#account(catalogueName).withdrawTemplate(this.#home.account, id));
   }
 
   isBorrowing(id: string): boolean {

@@ -7,6 +7,7 @@ import type { EndpointSettings } from "./endpoint-settings.ts";
 import { isBuiltIn } from "./fleet.ts";
 import { abandonedError, isHeldBy, type JobEvent, type JobRow, nextTimer, overranError, retentionMs } from "./job.ts";
 import { type Change, JobStore, type Stored } from "./job-store.ts";
+import { Listeners } from "./listeners.ts";
 import { Presence } from "./presence.ts";
 import { workersWanted } from "./scaling.ts";
 
@@ -42,7 +43,7 @@ export class Queue {
   readonly workers: AttachedWorkers;
   readonly presence: Presence;
   readonly #builtIn: BuiltInRuns;
-  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #listeners = new Listeners();
   readonly #around: Surroundings;
   #settings: EndpointSettings;
 
@@ -142,7 +143,7 @@ export class Queue {
   purge(): number {
     this.tick();
     const removed = this.store.transaction(() => this.store.purge());
-    for (const listeners of [...this.#listeners.values()]) for (const listener of listeners) listener();
+    this.#listeners.tellAll();
     return removed;
   }
 
@@ -256,16 +257,11 @@ export class Queue {
 
   /** Calls back when the job has moved to its end, is gone, or has streamed something. */
   listen(id: string, listener: () => void): () => void {
-    const listeners = this.#listeners.get(id) ?? new Set();
-    this.#listeners.set(id, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) this.#listeners.delete(id);
-    };
+    return this.#listeners.listen(id, listener);
   }
 
   tell(id: string): void {
-    for (const listener of [...(this.#listeners.get(id) ?? [])]) listener();
+    this.#listeners.tell(id);
   }
 
   runningWorkers(): number {

@@ -1,5 +1,4 @@
 // `/tokens`: what a backend may mint for its users, and what the token is then good for.
-
 import { exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { ask, isolate, principalOf, refusalOf, send } from "../../support/callers.ts";

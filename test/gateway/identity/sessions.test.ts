@@ -1,5 +1,4 @@
 // `POST /sessions`: anonymous visitors, open, behind Turnstile, or not at all.
-
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ask, isolate, principalOf, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";

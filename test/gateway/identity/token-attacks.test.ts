@@ -1,5 +1,4 @@
 // The attack table on tokens: each row starts from a token that gets in, changes one thing, and is told which.
-
 import fc from "fast-check";
 import { exportSPKI, importJWK, type JWTPayload, SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

@@ -1,5 +1,4 @@
 // Identical requests in flight are one job of the model's: one call, one charge, and everybody's answer.
-
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Generation } from "../../../src/gateway/images/generation.ts";

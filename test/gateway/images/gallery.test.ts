@@ -1,5 +1,4 @@
 // The caller's own media: listed newest first, page by page, and deleted by nobody else.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";

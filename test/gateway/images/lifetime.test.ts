@@ -1,5 +1,4 @@
 // A link lives until the moment that was fixed at its job's end, however late anybody looks.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";

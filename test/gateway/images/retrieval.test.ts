@@ -1,5 +1,4 @@
 // A link, fetched: whole and in part, from the cache and from its source, and never what is no picture, film or sound.
-
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../../src/contract/limits.ts";

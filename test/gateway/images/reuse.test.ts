@@ -1,5 +1,4 @@
 // The same question has the same answer: without money, without the meter, without the model; for whom it may.
-
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";

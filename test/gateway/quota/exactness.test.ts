@@ -1,5 +1,4 @@
 // However many come at once, as many are admitted as the rule says, no more and no fewer.
-
 import { afterEach, describe, expect, it } from "vitest";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";

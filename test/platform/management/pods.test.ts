@@ -1,5 +1,4 @@
 // Pods: how they are made, every filter, every cell of their state table, locks and resets.
-
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { podMoves } from "../../../src/platform/management/pod.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";

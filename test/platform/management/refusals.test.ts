@@ -1,5 +1,4 @@
 // What bad input gets: each case begins with a valid request and changes one thing.
-
 import { afterEach, describe, expect, it } from "vitest";
 import * as callers from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";

@@ -1,5 +1,4 @@
 // A sample video: one small bundled film, whatever was asked for.
-
 import { render } from "./media/render.ts";
 import type { Sample } from "./run.ts";
 
