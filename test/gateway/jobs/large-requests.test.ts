@@ -28,6 +28,21 @@ describe("a large body", () => {
   });
 
   it.each([
+    ["run", 10],
+    ["runsync", 20],
+  ])(
+    "of just the limit of %s is relayed as it came, since a webhook would make it too long",
+    async (operation, mebibytes) => {
+      const upstream = new FakeUpstream(ok);
+      const [start, end] = ['{"input":{"prompt":"a lighthouse","image":"', '"}}'];
+      const body = `${start}${"x".repeat(mebibytes * 1024 * 1024 - start.length - end.length)}${end}`;
+      const stated = { "Content-Length": String(body.length) };
+      expect((await upstream.submit(operation, body, stated)).status).toBe(200);
+      expect(upstream.seen[0]?.body === body).toBe(true);
+    },
+  );
+
+  it.each([
     ["before the input", `{"webhook":"${hook}",${input()}}`],
     ["after the input", `{${input()},"webhook":"${hook}"}`],
     ["in another spelling", `{"\\u0077ebhoo\\u006b":"${hook}",${input()}}`],
