@@ -1,15 +1,13 @@
 // How long a call may take: one timer for the answer's head and its body, since on a poll a timer costs as much as reading.
 
 export class Clock {
-  readonly #late = Promise.withResolvers<never>();
+  #giveUp: (() => void) | undefined;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #moreMs: number | undefined;
   #abort: AbortController | undefined;
   #isOver = false;
 
   constructor(ms: number) {
-    // Whoever races against it is told; nobody needs to.
-    this.#late.promise.catch(() => {});
     this.#wind(ms);
   }
 
@@ -24,9 +22,13 @@ export class Clock {
     return this.#abort.signal;
   }
 
-  /** What comes in time; else a rejection, whatever becomes of the work. */
+  /** What comes in time; else a rejection, whatever becomes of the work. One work after the other. */
   race<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.#late.promise]);
+    return new Promise((resolve, reject) => {
+      this.#giveUp = () => reject(new Error("no answer in time"));
+      if (this.#isOver) this.#giveUp();
+      work.then(resolve, reject);
+    });
   }
 
   /** Once it has run down, so long more; also where it is restarted meanwhile. */
@@ -59,6 +61,6 @@ export class Clock {
     this.#timer = null;
     this.#isOver = true;
     this.#abort?.abort();
-    this.#late.reject(new Error("no answer in time"));
+    this.#giveUp?.();
   }
 }
