@@ -4,6 +4,7 @@ import type { Operation } from "../contract/operation.ts";
 import { catalog, catalogOperations } from "./catalog.ts";
 import { controlOperations, controlRoutes } from "./control/routes.ts";
 import type { GatewayContext, GatewayEnv } from "./env.ts";
+import { behind } from "./guard.ts";
 import { identifyCaller, operatorOnly } from "./guards.ts";
 import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
@@ -30,7 +31,7 @@ export function gatewayRoutes(findUpstream: FindUpstream, ownMedia: OwnMedia): H
   gateway.route("/", hookRoutes(findImages, findUpstream));
   gateway.route("/", imageRoutes(findImages, ownMedia));
   gateway.route("/", usageRoute);
-  gateway.use("/admin/*", operatorOnly);
+  gateway.use("/admin/*", behind<GatewayEnv>(operatorOnly));
   gateway.use("/admin/users/:user/revoke", tellMeter);
   gateway.route("/", controlRoutes);
   gateway.route("/", userRoutes);

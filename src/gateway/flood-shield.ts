@@ -1,16 +1,15 @@
 // The flood shield: counts a payer's requests at the edge before anything costs. It is coarse, and never the quota.
-import type { MiddlewareHandler } from "hono";
 import { Problem } from "../errors.ts";
 import type { GatewayEnv } from "./env.ts";
+import type { Guard } from "./guard.ts";
 
 const windowSeconds = 10;
 
 /** Stands behind `authenticate`. A shield that cannot be reached lets everybody through: the meter still counts. */
-export const floodShield: MiddlewareHandler<GatewayEnv> = async (c, next) => {
+export const floodShield: Guard<GatewayEnv> = async (c) => {
   if (!(await isLet(c.env.FLOOD, c.get("principal").payer))) {
     throw new Problem("RATE_LIMITED", "flood: too many requests at once", { "Retry-After": String(windowSeconds) });
   }
-  await next();
 };
 
 async function isLet(shield: RateLimit, payer: string): Promise<boolean> {

@@ -8,6 +8,7 @@ import { readWhole, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
 import type { GatewayEnv } from "./env.ts";
+import { behind } from "./guard.ts";
 import { operatorOnly } from "./guards.ts";
 
 /** Answers what the embedded platform answers. */
@@ -26,7 +27,7 @@ export function managementRelay(callPlatform: CallPlatform) {
     c.get("exchange").errorShape = "management";
     await next();
   });
-  relay.use("/v1/*", operatorOnly);
+  relay.use("/v1/*", behind<GatewayEnv>(operatorOnly));
   relay.on([...methods], "/v1/:path{.+}", async (c) => {
     const target = targetOf(c.get("config"));
     const { pathname, search } = new URL(c.req.url);

@@ -7,6 +7,7 @@ import { readConfig } from "../../src/config.ts";
 import { door } from "../../src/door.ts";
 import type { ErrorCode } from "../../src/errors.ts";
 import type { GatewayEnv } from "../../src/gateway/env.ts";
+import { behind } from "../../src/gateway/guard.ts";
 import { authenticate, permitted } from "../../src/gateway/guards.ts";
 import type { Principal } from "../../src/gateway/identity/principal.ts";
 import { refuse } from "../../src/wire/refusals.ts";
@@ -25,8 +26,10 @@ export function configOf(settings: object = {}) {
 /** Guarded as a model's routes are; it answers with the principal. */
 const probe = new Hono<GatewayEnv>();
 probe.use(door);
-probe.get("/v2/:model/status/:job", authenticate, permitted("status"), (c) => c.json(c.get("principal")));
-probe.post("/v2/:model/run", authenticate, permitted("run"), (c) => c.json(c.get("principal")));
+probe.get("/v2/:model/status/:job", behind<GatewayEnv>(authenticate, permitted("status")), (c) =>
+  c.json(c.get("principal")),
+);
+probe.post("/v2/:model/run", behind<GatewayEnv>(authenticate, permitted("run")), (c) => c.json(c.get("principal")));
 probe.onError((error, c) => refuse(error, c.get("exchange")));
 
 export const statusPath = "/v2/painter/status/job-1";

@@ -1,7 +1,7 @@
 // What a token may be used for: the operations and the models that it names.
-import type { MiddlewareHandler } from "hono";
 import { Problem } from "../../errors.ts";
 import type { GatewayEnv } from "../env.ts";
+import type { Guard } from "../guard.ts";
 import type { Principal } from "./principal.ts";
 
 /** As the routes spell them; `images` and `usage` are the caller's own gallery and account. */
@@ -39,11 +39,10 @@ export function refusal(
 }
 
 /** Stands behind `authenticate`, on a route whose model is `:model` if it has one. */
-export function permitted(operation: OperationName): MiddlewareHandler<GatewayEnv> {
-  return async (c, next) => {
+export function permitted(operation: OperationName): Guard<GatewayEnv> {
+  return (c) => {
     c.get("exchange").operation = operation;
     const refused = refusal(c.get("principal"), operation, c.req.param("model"));
     if (refused) throw refused;
-    await next();
   };
 }

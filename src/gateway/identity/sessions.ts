@@ -49,11 +49,13 @@ export function sessionRoutes(identifyCaller: IdentifyCaller): Hono<GatewayEnv> 
 /** Whatever else the caller holds, or held, is no reason to refuse a session that anybody may have. */
 async function ownerSoFar(c: GatewayContext, identifyCaller: IdentifyCaller): Promise<string | undefined> {
   if (!c.req.header("Authorization")) return undefined;
-  const caller = await identifyCaller(c).catch((error: unknown) => {
+  try {
+    const { principal } = await identifyCaller(c);
+    return principal.kind === "anonymous" ? principal.owner : undefined;
+  } catch (error) {
     if (error instanceof Problem && error.status < 500) return undefined;
     throw error;
-  });
-  return caller?.principal.kind === "anonymous" ? caller.principal.owner : undefined;
+  }
 }
 
 async function demandTurnstile(

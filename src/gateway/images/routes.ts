@@ -11,6 +11,7 @@ import { type Remote, remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
+import { behind } from "../guard.ts";
 import { authenticate, permitted } from "../guards.ts";
 import type { GalleryCalls } from "../quota/metering.ts";
 import type { Images } from "./images.ts";
@@ -22,6 +23,7 @@ import type { Sources } from "./source.ts";
 /** Fetches a file of the embedded platform without the network. */
 export type OwnMedia = (c: GatewayContext) => Send;
 
+const ownGallery = behind<GatewayEnv>(authenticate, floodShield, permitted("images"));
 const cursorPattern = /^(\d{1,15})-([0-9a-z-]{1,128})$/;
 const galleryQuery = z.object({
   cursor: z.string().regex(cursorPattern, "expected a cursor of this list").optional(),
@@ -30,19 +32,12 @@ const galleryQuery = z.object({
 
 export function imageRoutes(findImages: (c: GatewayContext) => Images, ownMedia: OwnMedia): Hono<GatewayEnv> {
   const images = new Hono<GatewayEnv>();
-  images.get(
-    "/images",
-    authenticate,
-    floodShield,
-    permitted("images"),
-    zValidator("query", galleryQuery, orRefuse),
-    (c) => {
-      const { cursor, limit } = c.req.valid("query");
-      return list(c, cursor, limit);
-    },
-  );
+  images.get("/images", ownGallery, zValidator("query", galleryQuery, orRefuse), (c) => {
+    const { cursor, limit } = c.req.valid("query");
+    return list(c, cursor, limit);
+  });
   images.get("/images/:key", (c) => serve(c, findImages(c), ownMedia));
-  images.delete("/images/:key", authenticate, floodShield, permitted("images"), (c) => remove(c, findImages(c)));
+  images.delete("/images/:key", ownGallery, (c) => remove(c, findImages(c)));
   return images;
 }
 

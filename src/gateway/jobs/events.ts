@@ -1,9 +1,9 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import type { GatewayEnv } from "../env.ts";
-import { readControl } from "../guards.ts";
-import type { IdentifyCaller } from "../identity/authenticate.ts";
+import type { Guard } from "../guard.ts";
+import { authenticate, readControl } from "../guards.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
 import { originOf, presentJob } from "./answer.ts";
@@ -18,27 +18,18 @@ const heartbeatMs = 15_000;
 const pollWaitMs = 1_000;
 
 /** By the ticket in the query where there is one, else by the token. */
-export function authenticateByTicket(identifyCaller: IdentifyCaller): MiddlewareHandler<GatewayEnv> {
-  return async (c, next) => {
-    const ticket = c.req.query("ticket");
-    if (ticket === undefined) {
-      const { principal, control } = await identifyCaller(c);
-      c.set("principal", principal);
-      c.set("control", control);
-      c.get("exchange").owner = principal.ownerHash;
-      return next();
-    }
-    const tickets = ticketsOf(c.get("config"));
-    const opened = await tickets.open(ticket, c.req.path, c.req.header("Last-Event-ID"), Date.now());
-    if (!opened) throw new Problem("TICKET_REFUSED", "The ticket is not for this job, or its time is over.");
-    const control = await readControl(c);
-    if (control.isRevoked(opened)) throw new Problem("TICKET_REFUSED", "The token of this ticket was revoked.");
-    const principal = { ...opened, kind: "user" as const, ownerHash: "" };
-    c.set("principal", principal);
-    c.set("control", control);
-    return next();
-  };
-}
+export const authenticateByTicket: Guard<GatewayEnv> = async (c) => {
+  const ticket = c.req.query("ticket");
+  if (ticket === undefined) return authenticate(c);
+  const tickets = ticketsOf(c.get("config"));
+  const opened = await tickets.open(ticket, c.req.path, c.req.header("Last-Event-ID"), Date.now());
+  if (!opened) throw new Problem("TICKET_REFUSED", "The ticket is not for this job, or its time is over.");
+  const control = await readControl(c);
+  if (control.isRevoked(opened)) throw new Problem("TICKET_REFUSED", "The token of this ticket was revoked.");
+  const principal = { ...opened, kind: "user" as const, ownerHash: "" };
+  c.set("principal", principal);
+  c.set("control", control);
+};
 
 export async function mintTicket(c: Context<JobEnv>): Promise<Response> {
   await ownJob(c);

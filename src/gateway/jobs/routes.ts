@@ -18,7 +18,9 @@ import type { Remote } from "../../wire/remote.ts";
 import { remote } from "../../wire/remote.ts";
 import type { GatewayContext } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
-import { authenticate, identifyCaller, permitted } from "../guards.ts";
+import { behind, type Guard } from "../guard.ts";
+import { authenticate, permitted } from "../guards.ts";
+import type { OperationName } from "../identity/scope.ts";
 import type { Images } from "../images/images.ts";
 import type { Metering } from "../quota/metering.ts";
 import type { Upstream } from "../upstream.ts";
@@ -43,50 +45,45 @@ const readMethods = ["GET", "POST"];
 /** The upstream is handed in: the embedded platform and a real service are reached by the same calls. */
 export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): Hono<JobEnv> {
   const jobs = new Hono<JobEnv>();
-  const equip: MiddlewareHandler<JobEnv> = async (c, next) => {
+  const equip: Guard<JobEnv> = (c) => {
     const { payer } = c.get("principal");
     const namespace = c.env.USER_METER;
     let meter: Remote<Metering> | undefined;
     c.set("meter", () => (meter ??= remote(namespace, payer) as unknown as Remote<Metering>));
     c.set("upstream", findUpstream(c));
     c.set("images", findImages(c as unknown as GatewayContext));
-    await next();
   };
   const openAiErrors: MiddlewareHandler<JobEnv> = async (c, next) => {
     c.get("exchange").errorShape = "openai";
     await next();
   };
-  const byTicket = [authenticateByTicket(identifyCaller), permitted("events"), knownModel, equip] as const;
+  const byTicket = behind<JobEnv>(authenticateByTicket, permitted("events"), knownModel, equip);
+  const asUser = (operation: OperationName) =>
+    behind<JobEnv>(authenticate, floodShield, permitted(operation), knownModel, equip);
 
   jobs.use("/v2/:model/openai/*", openAiErrors);
-  jobs.get("/v2/:model/events/:job", ...byTicket, events);
-  jobs.use("/v2/:model/*", authenticate, floodShield);
-  jobs.post("/v2/:model/run", permitted("run"), knownModel, equip, (c) => submitOrReuse(c, "run"));
-  jobs.post("/v2/:model/runsync", permitted("runsync"), knownModel, waitQuery, equip, (c) =>
+  jobs.get("/v2/:model/events/:job", byTicket, events);
+  jobs.post("/v2/:model/run", asUser("run"), (c) => submitOrReuse(c, "run"));
+  jobs.post("/v2/:model/runsync", asUser("runsync"), waitQuery, (c) =>
     submitOrReuse(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
   );
-  jobs.on(readMethods, "/v2/:model/status/:job", permitted("status"), knownModel, equip, status);
-  jobs.on(readMethods, "/v2/:model/status-sync/:job", permitted("status-sync"), knownModel, waitQuery, equip, (c) =>
+  jobs.on(readMethods, "/v2/:model/status/:job", asUser("status"), status);
+  jobs.on(readMethods, "/v2/:model/status-sync/:job", asUser("status-sync"), waitQuery, (c) =>
     statusSync(c, c.req.valid("query").wait ?? limits.waitMs.default),
   );
-  jobs.on(readMethods, "/v2/:model/stream/:job", permitted("stream"), knownModel, streamQuery, equip, (c) => {
+  jobs.on(readMethods, "/v2/:model/stream/:job", asUser("stream"), streamQuery, (c) => {
     const { wait = limits.streamWaitMs.default, format } = c.req.valid("query");
     return stream(c, wait, format);
   });
-  jobs.post("/v2/:model/events/:job", permitted("events"), knownModel, equip, mintTicket);
-  jobs.post("/v2/:model/cancel/:job", permitted("cancel"), knownModel, equip, cancel);
-  jobs.post("/v2/:model/retry/:job", permitted("retry"), knownModel, equip, retry);
-  jobs.get("/v2/:model/health", permitted("health"), knownModel, equip, health);
-  jobs.post("/v2/:model/purge-queue", permitted("purge-queue"), knownModel, equip, purge);
-  jobs.get(
-    "/v2/:model/requests",
-    permitted("requests"),
-    knownModel,
-    zValidator("query", pageSchema, orRefuse),
-    equip,
-    (c) => requests(c, c.req.valid("query").offset, c.req.valid("query").limit),
+  jobs.post("/v2/:model/events/:job", asUser("events"), mintTicket);
+  jobs.post("/v2/:model/cancel/:job", asUser("cancel"), cancel);
+  jobs.post("/v2/:model/retry/:job", asUser("retry"), retry);
+  jobs.get("/v2/:model/health", asUser("health"), health);
+  jobs.post("/v2/:model/purge-queue", asUser("purge-queue"), purge);
+  jobs.get("/v2/:model/requests", asUser("requests"), zValidator("query", pageSchema, orRefuse), (c) =>
+    requests(c, c.req.valid("query").offset, c.req.valid("query").limit),
   );
-  jobs.on(readMethods, "/v2/:model/openai/:route{.+}", permitted("openai"), knownModel, equip, relayOpenAi);
+  jobs.on(readMethods, "/v2/:model/openai/:route{.+}", asUser("openai"), relayOpenAi);
   return jobs;
 }
 

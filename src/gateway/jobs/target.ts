@@ -1,10 +1,11 @@
 // Which model a call is for: one of the catalog, or an endpoint that the operator opened at a price.
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type { GatewayEnv } from "../env.ts";
+import type { Guard } from "../guard.ts";
 import type { Images } from "../images/images.ts";
 import type { Metering } from "../quota/metering.ts";
 import { microUsd } from "../rules.ts";
@@ -34,13 +35,12 @@ export function jobKey(c: Context<JobEnv>) {
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
-export const knownModel: MiddlewareHandler<JobEnv> = async (c, next) => {
+export const knownModel: Guard<JobEnv> = (c) => {
   const name = c.req.param("model") ?? "";
   const target = namePattern.test(name) ? targetOf(name, c.get("control").models.get(name)) : undefined;
   if (!target) throw new Problem("MODEL_NOT_FOUND", "There is no such model.");
   c.get("exchange").model = name;
   c.set("target", target);
-  await next();
 };
 
 interface Switch {

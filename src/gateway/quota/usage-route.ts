@@ -6,6 +6,7 @@ import { jobStates } from "../../contract/states.ts";
 import { claimsOf } from "../claims.ts";
 import type { GatewayEnv } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
+import { behind } from "../guard.ts";
 import { authenticate, permitted } from "../guards.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import { meterOf, orUnavailable } from "./meter-stub.ts";
@@ -31,9 +32,7 @@ const usageSchema = z
 
 export const usageRoute = new Hono<GatewayEnv>().get(
   "/usage",
-  authenticate,
-  permitted("usage"),
-  floodShield,
+  behind<GatewayEnv>(authenticate, permitted("usage"), floodShield),
   async (c) => {
     const { payer, owner } = c.get("principal");
     const claims = claimsOf(c.var);
