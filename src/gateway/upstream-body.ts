@@ -40,6 +40,11 @@ export function parseAnswer(bytes: Uint8Array, key: string): ParsedAnswer | unde
   if ("fault" in parsed) return undefined;
   const { value, text } = parsed;
   const holdsKey = text.includes(key) || (text.includes("\\") && JSON.stringify(value).includes(key));
-  if (holdsKey) console.error(JSON.stringify({ upstream: "answered with our key", setting: "UPSTREAM_API_KEY" }));
+  if (holdsKey) logOwnKey();
   return { value, holdsKey };
+}
+
+/** What the operator must know: who says a key to one caller may say it to others. */
+export function logOwnKey(): void {
+  console.error(JSON.stringify({ upstream: "answered with our key", setting: "UPSTREAM_API_KEY" }));
 }

@@ -1,7 +1,7 @@
 // Streams a large answer to the client: its id and media URLs are replaced on the way, what it says of the job is read.
 import type { ByteSource } from "./body.ts";
 import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
-import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
+import { type Edit, type Forbidden, type RelayFault, relayJson } from "./json-relay.ts";
 import { Names, parsed, unquote } from "./names.ts";
 
 /** A longer id or URL is none (`data:` URLs are longer): it passes as it is. */
@@ -34,6 +34,7 @@ export interface AnswerScan {
   /** The members of `output` that may hold a media URL. */
   readonly mediaKeys: Iterable<string>;
   readonly bufferBytes?: number | undefined;
+  readonly forbidden?: Forbidden | undefined;
   /**
    * The new value of a string, undefined to leave it: `place` is `id` or `output.<media key>`. Members come in the
    * answer's own order, so `seen` may not have the status or the cost yet; do what depends on them after `done`. A
@@ -65,6 +66,7 @@ export function scanAnswer(scan: AnswerScan): {
     edits: answer.edits,
     limitBytes: scan.limitBytes,
     bufferBytes: scan.bufferBytes,
+    forbidden: scan.forbidden,
     stopped: () => false,
     accept: async () => {
       await scan.conclude?.(answer.facts);

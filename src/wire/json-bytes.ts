@@ -32,6 +32,11 @@ export function quoteEnd(bytes: Uint8Array, at: number, to: number): number {
   return found < 0 ? to : at + found;
 }
 
+/** Whether these bytes are among those from `from` to `to`. */
+export function holds(bytes: Uint8Array, from: number, to: number, sought: Uint8Array): boolean {
+  return indexOf.call(bytes.subarray(from, to), sought) >= 0;
+}
+
 /** Is the byte at `at` escaped by the backslashes before it? They are counted back to `from`, where none is open. */
 export function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
   let i = at;

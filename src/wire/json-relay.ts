@@ -1,5 +1,6 @@
 // Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits asked for.
 import type { ByteReader, ByteSource } from "./body.ts";
+import { holds } from "./json-bytes.ts";
 import type { JsonListener } from "./json-listener.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
 import { Utf8Text } from "./utf8-text.ts";
@@ -24,10 +25,17 @@ export interface Relay {
   readonly length?: number | undefined;
   readonly limitBytes: number;
   readonly bufferBytes?: number | undefined;
+  readonly forbidden?: Forbidden | undefined;
   /** Asked after each scan: is what was read already enough to refuse? */
   stopped(): boolean;
   /** Asked when the text is whole; the last byte waits for it. */
   accept(): boolean | Promise<boolean>;
+}
+
+/** What no byte of may pass, spelled as it is: the relay stops in front of it. */
+export interface Forbidden {
+  readonly bytes: Uint8Array;
+  found(): void;
 }
 
 /** `source-gone`: the body broke off. `sink-gone`: nobody reads the output any more. `stopped`: the caller refused. */
@@ -70,7 +78,9 @@ async function pump(
   reader: ByteReader,
   writer: WritableStreamDefaultWriter<Uint8Array>,
 ): Promise<void> {
-  const { edits } = relay;
+  const { edits, forbidden } = relay;
+  /** How much of what came may be the beginning of what is forbidden, and is held back; of any text the last byte. */
+  const margin = Math.max(1, (forbidden?.bytes.length ?? 0) - 1);
   const text = new Utf8Text();
   const scanner = new JsonScanner(relay.listener);
   let bytes = bufferFor(head, relay.bufferBytes ?? BUFFER_BYTES);
@@ -108,14 +118,19 @@ async function pump(
     if (total > relay.limitBytes) throw new Broken("too-large");
     if (!text.take(bytes, filled, filled + fresh)) throw new Broken("not-json");
     filled += fresh;
+    if (forbidden && holds(bytes, Math.max(0, filled - fresh - margin), filled, forbidden.bytes)) {
+      forbidden.found();
+      throw new Broken("stopped");
+    }
 
     const next = scanner.scan(bytes, scanned, filled);
     if (next < 0) throw new Broken(scanner.fault ?? "not-json");
     if (relay.stopped()) throw new Broken("stopped");
 
-    // The last byte of what came is held back, since it may be the body's last.
-    const open = edits.find((edit) => edit.to >= filled);
-    const hold = Math.min(scanner.held(next), filled - 1, open?.from ?? filled);
+    // The last byte of what came may be the body's last, and no edit is made by halves.
+    const settled = Math.min(scanner.held(next), Math.max(0, filled - margin));
+    const open = edits.find((edit) => edit.to > settled);
+    const hold = Math.min(settled, open?.from ?? settled);
     await flush(hold);
     bytes.copyWithin(0, hold, filled);
     scanner.shift(hold);

@@ -1,9 +1,9 @@
 // A large answer on its way to the client: what is replaced, what is read, and that all else stays as it was.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type AnswerScan, scanAnswer } from "../../src/wire/answer-scan.ts";
 import { bytesOf, cutSource, drain } from "./cut-source.ts";
 
-type Wishes = Partial<Pick<AnswerScan, "extend" | "conclude">>;
+type Wishes = Partial<Pick<AnswerScan, "extend" | "conclude" | "forbidden">>;
 
 async function pass(
   text: string,
@@ -151,6 +151,23 @@ describe("a large answer", () => {
     const answer = await pass('{"id":"secret","output":{}}', [5], () => Promise.reject(new Error("no")));
     expect(answer).toMatchObject({ complete: false, fault: "stopped" });
     expect(answer.text).not.toContain("secret");
+  });
+
+  it("stops in front of what is forbidden, wherever it is cut", async () => {
+    const text = '{"id":"a","output":{"said":"the key of all: k-0123456789","more":"k-012345678, and no more"}}';
+    for (const sizes of [[1], [2], [7], [31], [text.length]]) {
+      const found = vi.fn();
+      const said = await pass(text, sizes, () => undefined, false, {
+        forbidden: { bytes: bytesOf("k-0123456789"), found },
+      });
+      expect(said).toMatchObject({ complete: false, fault: "stopped" });
+      expect(found).toHaveBeenCalledOnce();
+      expect(text.slice(0, text.indexOf("k-"))).toContain(said.text);
+      const unsaid = await pass(text, sizes, () => undefined, false, {
+        forbidden: { bytes: bytesOf("k-01234567890"), found },
+      });
+      expect(unsaid).toMatchObject({ complete: true, text });
+    }
   });
 
   it("is no longer read when the client leaves", async () => {

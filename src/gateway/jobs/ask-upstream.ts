@@ -21,7 +21,7 @@ export function asker(config: Config, links: Links, upstream: Upstream): AskUpst
       const signal = AbortSignal.timeout(upstream.times.headMs + upstream.times.bodyMs);
       const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, signal });
       const opened = await openJob(answered, keptBytes);
-      const answer = "whole" in opened ? opened.whole : (await readFacts(opened.large, upstream.times)).job;
+      const answer = "whole" in opened ? opened.whole : (await readFacts(opened.large, upstream)).job;
       const status = jobStates.find((state) => state === answer?.status);
       if (answer === undefined || status === undefined) return "unreachable";
       if (!isFinal(status)) return { status, costMicroUsd: null, completedAt: 0 };

@@ -79,7 +79,7 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
 }
 
 function streamLarge(c: Context<JobEnv>, source: ByteSource): Response {
-  const { stream, done } = scanLarge(source, c.get("upstream").times, { replace: () => undefined });
+  const { stream, done } = scanLarge(source, c.get("upstream"), { replace: () => undefined });
   c.executionCtx.waitUntil(done);
   return c.body(stream, 200, { "Content-Type": "application/json" });
 }

@@ -88,7 +88,7 @@ interface Notice {
 async function readNotice(request: Request): Promise<Notice> {
   const body = await openBody(request, answerLimitBytes);
   if ("whole" in body) return { job: parseBody(body.whole), isPart: false };
-  const { job, fault } = await readFacts(body.large.source, usualTimes);
+  const { job, fault } = await readFacts(body.large.source, { times: usualTimes });
   if (fault === undefined) return { job, isPart: true };
   throw bodyProblem(fault === "sink-gone" || fault === "stopped" ? "source-gone" : fault, answerLimitBytes);
 }

@@ -7,12 +7,15 @@ import type { ByteSource } from "../../wire/body.ts";
 import type { RelayFault } from "../../wire/json-relay.ts";
 import type { StreamedLinks } from "../images/streamed-links.ts";
 import type { Ending } from "../quota/metering.ts";
-import { callUpstream, type Times } from "../upstream.ts";
+import { callUpstream, type Upstream } from "../upstream.ts";
 import { answerLimitBytes, readJob, type UpstreamJob } from "../upstream-answer.ts";
+import { logOwnKey } from "../upstream-body.ts";
 import { answerJob, logUnsettled, originOf } from "./answer.ts";
 import { type Handle, handlesOf, isRef } from "./handle.ts";
 import { completionOf, endingOf, settle } from "./settling.ts";
 import { type JobEnv, jobKey } from "./target.ts";
+
+const encoder = new TextEncoder();
 
 /** Of a submission the upstream's id is known once it passes by. */
 type Following = { readonly admission: string; readonly ref?: string };
@@ -29,7 +32,7 @@ export async function answerLarge(c: Context<JobEnv>, source: ByteSource, job: F
     return handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
   };
   let seen: SeenEnd | undefined;
-  const { stream, done } = scanLarge(source, c.get("upstream").times, {
+  const { stream, done } = scanLarge(source, c.get("upstream"), {
     replace: (place, value, facts) => {
       if (place === "id") return nameJob(value);
       const field = place.slice("output.".length);
@@ -57,7 +60,7 @@ function isDetached(c: Context<JobEnv>, job: Handle, now: number): Promise<boole
 
 /** Whose owner got off it: what it made is for the others, and is let go as it passes by. */
 async function answerDetached(c: Context<JobEnv>, source: ByteSource, job: Handle): Promise<Response> {
-  const { job: answer } = await readFacts(source, c.get("upstream").times);
+  const { job: answer } = await readFacts(source, c.get("upstream"));
   if (!answer) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");
   return answerJob(c, answer, job, await handlesOf(c.get("config")).mint(jobKey(c), job), true);
 }
@@ -74,8 +77,8 @@ function boundOf({ delayTime, executionTime }: AnswerFacts, admission: string, s
 }
 
 /** What a large answer says of its job, where nobody waits for the rest of it. */
-export async function readFacts(source: ByteSource, times: Times): Promise<ReadFacts> {
-  const { stream, done } = scanLarge(source, times, { replace: () => undefined });
+export async function readFacts(source: ByteSource, teller: Teller): Promise<ReadFacts> {
+  const { stream, done } = scanLarge(source, teller, { replace: () => undefined });
   await stream.pipeTo(new WritableStream()).catch(() => {});
   const { facts, fault } = await done;
   return fault === undefined ? { job: jobOf(facts) } : { fault };
@@ -87,11 +90,21 @@ export interface ReadFacts {
   readonly fault?: RelayFault;
 }
 
+/** Whose answer it is: how long it may take, and which key it may not say where it goes on to a caller. */
+type Teller = Pick<Upstream, "times"> & Partial<Pick<Upstream, "key">>;
+
 /** As it came but for what is replaced. What was cut off on the way, by either side, has its fault. */
-export function scanLarge(source: ByteSource, times: Times, scan: Pick<AnswerScan, "replace" | "extend" | "conclude">) {
+export function scanLarge(
+  source: ByteSource,
+  { times, key }: Teller,
+  scan: Pick<AnswerScan, "replace" | "extend" | "conclude">,
+) {
   const giveUp = () => source.reader.cancel("too slow").catch(() => {});
   const timer = setTimeout(giveUp, times.streamMs);
-  const { stream, done } = scanAnswer({ source, limitBytes: answerLimitBytes, mediaKeys: mediaFields, ...scan });
+  const { stream, done } = scanAnswer({
+    ...{ source, limitBytes: answerLimitBytes, mediaKeys: mediaFields, ...scan },
+    ...(key !== undefined && { forbidden: { bytes: encoder.encode(key), found: logOwnKey } }),
+  });
   const ended = done.then(({ facts, fault }) => {
     clearTimeout(timer);
     return { facts, fault };

@@ -1,7 +1,7 @@
 // Answers that are too large to hold: streamed under the owner's handle, byte for byte but for the id, and settled after.
 import { describe, expect, it } from "vitest";
 import type { UpstreamJob } from "../../../src/gateway/upstream-answer.ts";
-import { FakeUpstream, model, watchCanary } from "./fake-upstream.ts";
+import { FakeUpstream, model, upstreamKey, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
 
@@ -44,6 +44,7 @@ describe("an answer above 256 KB", () => {
     ["breaks off", large().slice(0, -20)],
     ["is no JSON", large().replace('"status"', "status")],
     ["holds an id that is none", large({ id: "a/b" })],
+    ["says our key", large({ output: { film, header: `Bearer ${upstreamKey}` } })],
   ])("that %s is cut, and settles nothing", async (_name, body) => {
     const upstream = new FakeUpstream(answered(body));
     const response = await upstream.submit("runsync");
@@ -59,5 +60,15 @@ describe("an answer above 256 KB", () => {
     expect((await (await upstream.call("GET", `/v2/${model}/stream/${id}`)).text()) === body).toBe(true);
     const list = await upstream.call("GET", `/v2/${model}/stream/${id}?format=array`);
     expect(await list.json()).toEqual([{ output: film }]);
+  });
+
+  it("of stream is cut in front of our key", async () => {
+    const upstream = new FakeUpstream(
+      answered(JSON.stringify({ status: "IN_PROGRESS", stream: [{ output: film }, { output: upstreamKey }] })),
+    );
+    const id = await upstream.job("job-7");
+    const text = await (await upstream.call("GET", `/v2/${model}/stream/${id}`)).text();
+    expect(text).toMatch(/^cut: /);
+    expect(text).not.toContain(upstreamKey.slice(0, 12));
   });
 });
