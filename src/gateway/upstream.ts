@@ -83,6 +83,8 @@ const openMs = 5_000;
 
 export async function callUpstream(upstream: Upstream, call: Call): Promise<Answered> {
   if (upstream.breaker.isOpen(Date.now())) {
+    // Whoever sends it waits for a reader.
+    if (call.body instanceof ReadableStream) call.body.cancel("nobody takes it").catch(() => {});
     throw new Problem("UPSTREAM_DOWN", "The model service cannot be reached at the moment.", { "Retry-After": "5" });
   }
   const deadline = Date.now() + upstream.times.retryMs;

@@ -2,6 +2,7 @@
 import type { Context } from "hono";
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
+import { nameOfFault } from "../../errors.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
 import { endingOf, settle } from "./settling.ts";
@@ -53,9 +54,7 @@ export async function answerJob(
 
 /** The meter's own alarm will ask the upstream: nothing is lost but time. */
 export function logUnsettled(error: unknown): void {
-  console.warn(
-    JSON.stringify({ settle: "left to the meter's alarm", error: error instanceof Error ? error.name : "" }),
-  );
+  console.warn(JSON.stringify({ settle: "left to the meter's alarm", error: nameOfFault(error) }));
 }
 
 /** Decimal, without an exponent and without trailing zeros. */

@@ -33,6 +33,20 @@ it.each([
   expect((await upstream.call("POST", path, { body, headers })).status).toBe(200);
 });
 
+it.each([run, chat])("a %s is read no further where nobody takes it", async (_name, path, body) => {
+  const upstream = new FakeUpstream(() => json({ error: "bad gateway" }, 502));
+  for (let failures = 0; failures < 20; failures++) await upstream.call("GET", `/v2/${model}/health`);
+  const cancel = vi.fn();
+  const bytes = new TextEncoder().encode(body);
+  const begun = new ReadableStream({ start: (client) => client.enqueue(bytes), cancel, type: "bytes" });
+  const refused = await upstream.call("POST", path, { body: begun });
+  expect(await refused.json()).toMatchObject(
+    path === run[1] ? { code: "UPSTREAM_DOWN" } : { error: { code: "UPSTREAM_DOWN" } },
+  );
+  expect(cancel).toHaveBeenCalledOnce();
+  expect(await upstream.jobs()).toEqual([]);
+});
+
 it.each([run, chat])(
   "a %s that was sent whole before the upstream was gone may have been taken",
   async (_name, path, body) => {
