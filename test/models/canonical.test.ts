@@ -11,7 +11,7 @@ function model(id: string): Model {
 
 const flux = model("black-forest-labs-flux-1-dev");
 const granite = model("granite-4-0-h-small");
-const canonical = (input: unknown) => canonicalInput(flux, input);
+const canonical = (input: unknown, of = flux) => canonicalInput(of.input.parse(input));
 const reversed = (value: unknown): unknown =>
   typeof value !== "object" || value === null || Array.isArray(value)
     ? value
@@ -30,9 +30,7 @@ describe("the canonical input", () => {
 
   it("fills in defaults inside, too", () => {
     const messages = [{ role: "user", content: "hi" }];
-    expect(canonicalInput(granite, { messages, sampling_params: { seed: -1 } })).toBe(
-      canonicalInput(granite, { messages }),
-    );
+    expect(canonical({ messages, sampling_params: { seed: -1 } }, granite)).toBe(canonical({ messages }, granite));
   });
 
   it("is the same for equal requests, whatever the order of their keys, and stays what it is", () => {
@@ -74,10 +72,6 @@ describe("the canonical input", () => {
     [JSON.parse('{"prompt":"a cat","leaked":{"__proto__":1}}'), { prompt: "a cat", leaked: {} }],
   ])("tells %o from %o", (one, other) => {
     expect(canonical(one)).not.toBe(canonical(other));
-  });
-
-  it("is of a valid input only", () => {
-    expect(() => canonical({})).toThrow();
   });
 });
 

@@ -31,7 +31,7 @@ export async function nameReuse(
   caller: { readonly owner: string; readonly ownerHash: string },
 ): Promise<string> {
   const [scope, whose] = reuseScope === "shared" ? [sharedScope, ""] : [`user-${caller.ownerHash}`, caller.owner];
-  const text = JSON.stringify([whose, model.id, CATALOG_VERSION, canonicalInput(model, input)]);
+  const text = JSON.stringify([whose, model.id, CATALOG_VERSION, canonicalInput(input)]);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
   return reuseCacheKey(scope, digest.toHex());
 }

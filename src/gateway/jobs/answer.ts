@@ -5,7 +5,7 @@ import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
-import { endingOf, settle } from "./settling.ts";
+import { endingOf, isTold, settle } from "./settling.ts";
 import type { JobEnv } from "./target.ts";
 
 /**
@@ -26,8 +26,10 @@ export async function presentJob(
   const seen = await c.get("images").links.present(answer, ended, originOf(c), seenAt);
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
-  const told = ending && { ...ending, media: seen.kept };
-  if (told) c.executionCtx.waitUntil(settle(c.get("meter")(), told, body).catch(logUnsettled));
+  if (ending && !isTold(job.admission, seenAt)) {
+    const told = { ...ending, media: seen.kept };
+    c.executionCtx.waitUntil(settle(c.get("meter")(), told, body).catch(logUnsettled));
+  }
   return { presented, costMicroUsd: seen.joined ? 0 : (ending?.costMicroUsd ?? undefined) };
 }
 

@@ -8,6 +8,7 @@ import type { Owned } from "../images/reuse.ts";
 import { callUpstream } from "../upstream.ts";
 import { openJob, type UpstreamJob } from "../upstream-answer.ts";
 import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
+import type { Envelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { answerLarge } from "./large-answer.ts";
 import { outlive } from "./outlive.ts";
@@ -19,12 +20,19 @@ const maxBoardings = 3;
 
 export async function submitOrReuse(c: Context<JobEnv>, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
   const envelope = await openEnvelope(c, operation);
-  const submission = { operation, waitMs, admission: newAdmission(Date.now()), envelope };
-  const name = await nameOf(c, submission);
-  if (name === undefined) return marked(c, await submit(c, submission), "BYPASS");
+  const asked = { operation, waitMs, envelope };
+  const name = await nameOf(c, envelope);
+  if (name === undefined) return marked(c, await goAlone(c, asked), "BYPASS");
   const found = await c.get("images").reuse.find(name, Date.now());
   const hit = found && (await answerHit(c, operation, found));
-  return hit ?? fly(c, submission, name);
+  return hit ?? fly(c, asked, name);
+}
+
+/** A submission that is not admitted yet. */
+type Asked = Omit<Submission, "admission">;
+
+function goAlone(c: Context<JobEnv>, asked: Asked): Promise<Response> {
+  return submit(c, { ...asked, admission: newAdmission(Date.now()) });
 }
 
 /** No sync job of the upstream's is shared, and still a sync call's id begins as the contract says. */
@@ -34,8 +42,7 @@ function sharedAdmission(operation: "run" | "runsync", now: number): string {
 }
 
 /** Undefined for what is asked anew: by the caller's wish, or because its answer would not be the same to others. */
-async function nameOf(c: Context<JobEnv>, { envelope }: Submission): Promise<string | undefined> {
-  const { input, hasS3Config, webhook } = envelope;
+async function nameOf(c: Context<JobEnv>, { input, hasS3Config, webhook }: Envelope): Promise<string | undefined> {
   const anew = /\bno-(cache|store)\b/i.test(c.req.header("Cache-Control") ?? "");
   if (anew || hasS3Config || webhook !== undefined) return undefined;
   return c.get("images").reuse.nameOf(c.get("target").model, input, c.get("principal"));
@@ -79,22 +86,22 @@ function logUnlisted(error: unknown): void {
   console.warn(JSON.stringify({ gallery: "a link is not listed", error: nameOfFault(error) }));
 }
 
-async function fly(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
+async function fly(c: Context<JobEnv>, asked: Asked, name: string): Promise<Response> {
   const { flights } = c.get("images");
   for (let boardings = 0; boardings < maxBoardings; boardings++) {
-    const admission = sharedAdmission(submission.operation, Date.now());
+    const admission = sharedAdmission(asked.operation, Date.now());
     const boarded = await flights.board(name, admission).catch(() => undefined);
     if (!boarded) break;
     if (boarded.role === "served") {
-      const hit = await answerHit(c, submission.operation, boarded.entry);
+      const hit = await answerHit(c, asked.operation, boarded.entry);
       if (hit) return hit;
       break;
     }
-    if (boarded.role === "lead") return marked(c, await lead(c, { ...submission, admission }, name), "MISS");
-    const joined = await join(c, { ...submission, admission }, name, boarded.leader);
+    if (boarded.role === "lead") return marked(c, await lead(c, { ...asked, admission }, name), "MISS");
+    const joined = await join(c, { ...asked, admission }, name, boarded.leader);
     if (joined) return marked(c, joined, "JOINED");
   }
-  return marked(c, await submit(c, submission), "MISS");
+  return marked(c, await goAlone(c, asked), "MISS");
 }
 
 async function lead(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
