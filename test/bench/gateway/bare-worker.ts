@@ -6,7 +6,7 @@ import { workerSource } from "./workers/source.ts";
 const text = (value: string) => JSON.stringify(value);
 
 export interface BareWorker {
-  readonly script: "passthrough" | "rewrite" | "floor" | "upstream" | "cache";
+  readonly script: "passthrough" | "least" | "floor" | "upstream" | "cache";
   readonly upstream?: string;
 }
 

@@ -46,13 +46,13 @@ const relays: readonly Relay[] = [
   {
     row: "status of a job that runs",
     measured: gateway,
-    beside: ["passthrough", "rewrite"],
+    beside: ["passthrough", "least"],
     requests: (stage) => statuses(stage, running),
   },
   {
     row: "status of a job that has ended",
     measured: gateway,
-    beside: ["passthrough", "rewrite"],
+    beside: ["passthrough", "least"],
     requests: (stage) => statuses(stage, ended),
   },
   { row: "run, without the meter", measured: "unmetered", beside: bare, requests: runs },

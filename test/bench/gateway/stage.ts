@@ -7,12 +7,12 @@ import { serveBare } from "./bare-worker.ts";
 import { workerSource } from "./workers/source.ts";
 
 /** `unmetered` is the gateway with a meter that admits everybody and stores nothing. */
-export type Subject = "passthrough" | "rewrite" | "floor" | "gateway" | "unmetered";
+export type Subject = "passthrough" | "least" | "floor" | "gateway" | "unmetered";
 
 /** As a table calls them. */
 export const subjectNames: Readonly<Record<Subject, string>> = {
   passthrough: "bare passthrough",
-  rewrite: "least rewriting Worker",
+  least: "least gateway",
   floor: "floor Worker",
   gateway: "Sluice",
   unmetered: "Sluice, without the meter",
@@ -36,13 +36,13 @@ export class Stage {
   static async set(payers: number): Promise<Stage> {
     const upstream = await serveBare({ script: "upstream" });
     const passthrough = await serveBare({ script: "passthrough", upstream: upstream.url });
-    const rewrite = await serveBare({ script: "rewrite", upstream: upstream.url });
+    const least = await serveBare({ script: "least", upstream: upstream.url });
     const floor = await serveBare({ script: "floor", upstream: upstream.url });
     const gateway = await serveGateway(upstream);
     const unmetered = await serveGateway(upstream, { standIns: { USER_METER: workerSource("no-meter") } });
     const tokens: string[] = [];
     for (let n = 0; n < payers; n++) tokens.push(await mint(gateway, `payer-${n}`));
-    return new Stage(upstream, { passthrough, rewrite, floor, gateway, unmetered }, tokens);
+    return new Stage(upstream, { passthrough, least, floor, gateway, unmetered }, tokens);
   }
 
   async strike(): Promise<void> {
