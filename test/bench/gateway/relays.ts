@@ -41,21 +41,22 @@ const body = JSON.stringify({ input: { prompt: "a lighthouse in the evening", wi
 
 const gateway = "gateway";
 const bare = ["passthrough"] as const;
+const withLeast = ["passthrough", "least"] as const;
 
 const relays: readonly Relay[] = [
   {
     row: "status of a job that runs",
     measured: gateway,
-    beside: ["passthrough", "least"],
+    beside: withLeast,
     requests: (stage) => statuses(stage, running),
   },
   {
     row: "status of a job that has ended",
     measured: gateway,
-    beside: ["passthrough", "least"],
+    beside: withLeast,
     requests: (stage) => statuses(stage, ended),
   },
-  { row: "run, without the meter", measured: "unmetered", beside: bare, requests: runs },
+  { row: "run, without the meter", measured: "unmetered", beside: withLeast, requests: runs },
   { row: "run, with quota", measured: gateway, beside: ["passthrough", "floor"], requests: runs },
   { row: "runsync, answered from the cache", measured: gateway, beside: bare, requests: hits },
   { row: "a picture of 64 KB", measured: gateway, beside: bare, requests: pictures },
