@@ -34,7 +34,8 @@ describe("runs of a bench", () => {
     ]);
   });
 
-  it("say a wait at p99 where one of them could", () => {
-    expect(mergeRuns([run(1, [1], undefined), run(1, [1], 0.25)]).rows[0]?.["p99Ms"]).toBe(0.25);
+  it("say a wait at p99 where each of them could", () => {
+    expect(mergeRuns([run(1, [1], 0.25), run(1, [1], 0.75)]).rows[0]?.["p99Ms"]).toBe(0.5);
+    expect(mergeRuns([run(1, [1], undefined), run(1, [1], 0.25)]).rows[0]?.["p99Ms"]).toBeUndefined();
   });
 });

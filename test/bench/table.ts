@@ -22,7 +22,7 @@ export function tableOf<Row extends object>(
   return { columns, rows: rows as Table["rows"] };
 }
 
-/** Numbers become the mean of the runs, a ratio keeps every round of each. */
+/** Numbers become the mean of the runs, a ratio keeps every round of each; what one of them could not say is not said. */
 export function mergeRuns(runs: readonly Table[]): Table {
   const { columns, rows } = runs[0] ?? { columns: [], rows: [] };
   const cells = (at: number, key: string) => runs.map((run) => run.rows[at]?.[key]);
@@ -31,6 +31,7 @@ export function mergeRuns(runs: readonly Table[]): Table {
 }
 
 function mergeCells(cells: readonly Cell[]): Cell {
+  if (cells.includes(undefined)) return undefined;
   const numbers = cells.filter((cell) => typeof cell === "number");
   if (numbers.length > 0) return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
   const ratios = cells.filter((cell) => typeof cell === "object");
