@@ -34,6 +34,11 @@ export class BoundedMemory<T> {
     this.#keep(key, { value, until, weight: key.length + valueCharacters + entryWeight });
   }
 
+  forget(key: string): void {
+    this.#young.delete(key);
+    this.#old.delete(key);
+  }
+
   #keep(key: string, kept: Kept<T>): void {
     this.#youngWeight += kept.weight;
     if (this.#youngWeight > this.#limit / 2) {

@@ -23,6 +23,17 @@ describe("a bounded memory", () => {
     expect(kept.length).toBeLessThan(20_000 / 256);
   });
 
+  it("forgets what it is told to, young or old", () => {
+    const memory = new BoundedMemory<number>(4_000);
+    memory.set("old", 1, 100);
+    for (let n = 0; n < 6; n++) memory.set(`other ${n}`, n, 100);
+    memory.set("young", 2, 100);
+    for (const key of ["old", "young"]) {
+      memory.forget(key);
+      expect(memory.get(key, 0)).toBeUndefined();
+    }
+  });
+
   it("keeps fewer entries of long values", () => {
     const memory = new BoundedMemory<string>(20_000);
     const value = "x".repeat(1_000);

@@ -7,7 +7,7 @@ import { endOf } from "./media-key.ts";
 /** KV refuses a shorter lifetime than a minute by its own clock, which may be ahead of ours. */
 const minLifetimeMs = 90_000;
 /** As old may an answer of KV be: a deleted link is gone within it. */
-const cacheSeconds = 60;
+const cacheMs = 60_000;
 
 export const reusableSchema = z.object({ key: z.string(), media: mediaSchema });
 /** An answer that another request may have: the first one's media and its key. */
@@ -40,7 +40,7 @@ export class ImageCache {
   }
 
   find(key: string): Promise<Media | undefined> {
-    return this.#read(mediaCacheKey(key), mediaSchema);
+    return this.#read(mediaCacheKey(key), mediaSchema, cacheMs);
   }
 
   async remove(key: string, reuse: string | undefined): Promise<void> {
@@ -52,8 +52,9 @@ export class ImageCache {
     await this.#write(name, entry, entry.media.expiresAt, now);
   }
 
-  findReusable(name: string): Promise<Reusable | undefined> {
-    return this.#read(name, reusableSchema);
+  /** KV takes no age below half a minute. */
+  findReusable(name: string, maxAgeMs: number): Promise<Reusable | undefined> {
+    return this.#read(name, reusableSchema, maxAgeMs);
   }
 
   async #write(key: string, value: object, expiresAt: number, now: number): Promise<void> {
@@ -62,9 +63,9 @@ export class ImageCache {
   }
 
   /** An entry that cannot be read is none: KV is comfort. */
-  async #read<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  async #read<T>(key: string, schema: z.ZodType<T>, maxAgeMs: number): Promise<T | undefined> {
     try {
-      const value = await this.#kv.get(key, { type: "json", cacheTtl: cacheSeconds });
+      const value = await this.#kv.get(key, { type: "json", cacheTtl: maxAgeMs / 1000 });
       return value === null ? undefined : schema.parse(value);
     } catch (error) {
       console.warn(JSON.stringify({ binding: "IMAGES", problem: "an entry was not read", error: nameOfFault(error) }));

@@ -105,7 +105,7 @@ export class Links {
 
   /** A retry makes the same job end once more. */
   forget(admission: string): void {
-    this.#seen.set(admission, nothing, 0);
+    this.#seen.forget(admission);
   }
 
   /** A detached admission is cancelled for its owner, whatever becomes of the job. */

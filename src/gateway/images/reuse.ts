@@ -20,6 +20,9 @@ const cachedPrefix = "cached-";
 const rememberedCharacters = 256 * 1024;
 /** As long may a link that its owner deleted elsewhere still be handed out here: KV itself serves it as long. */
 const rememberMs = 60_000;
+/** KV may answer as late as it is asked to, and what it said is remembered as long again: together a minute, too. */
+const foundMs = 30_000;
+const foundCharacters = 2 * 1024 * 1024;
 
 /** A link of the caller's own, and whether nobody had it before. */
 export interface Owned extends Keyed {
@@ -34,6 +37,9 @@ export class Reuse {
   readonly #links: Links;
   /** Links that an answer from the cache may carry: their owners had not deleted them a while ago. */
   readonly #alive = new BoundedMemory<true>(rememberedCharacters);
+
+  /** Answers that were found a moment ago: asked again they cost no read of KV. */
+  readonly #found = new BoundedMemory<Reusable>(foundCharacters);
 
   constructor(config: Config, env: Pick<Env, "IMAGES" | "GENERATION">, links: Links) {
     this.#config = config;
@@ -60,8 +66,15 @@ export class Reuse {
   }
 
   async find(name: string, now: number): Promise<Reusable | undefined> {
-    const entry = await this.#cache.findReusable(name);
+    const known = this.#found.get(name, now);
+    const entry = known ?? (await this.#cache.findReusable(name, foundMs));
+    if (entry && !known) this.#found.set(name, entry, now + foundMs, JSON.stringify(entry).length);
     return entry && isReusableAt(entry.media, now) ? entry : undefined;
+  }
+
+  /** What was found leads nowhere any more. */
+  forget(name: string): void {
+    this.#found.forget(name);
   }
 
   /** The answer under a link of the caller's own: `DELETE` removes it for nobody else. Undefined once that was done. */
@@ -91,11 +104,13 @@ export class Reuse {
 
   /** The link, and in the owner's own scope the answer to the same request: others keep theirs. */
   async remove({ text, tag, field }: MediaKey): Promise<void> {
-    this.#alive.set(text, true, 0);
+    this.#alive.forget(text);
     const request = await jobObject(this.#generation, tag).removeMedia(field);
     const own = request !== undefined && !isShared(request) ? request : undefined;
     await this.#cache.remove(text, own);
-    if (own !== undefined) await flightObject(this.#generation, own).forgetFresh();
+    if (own === undefined) return;
+    this.forget(own);
+    await flightObject(this.#generation, own).forgetFresh();
   }
 
   /** Undefined where there is nothing under the key, or no more. */

@@ -71,5 +71,5 @@ export function isTold(admission: string, now: number): boolean {
 
 /** A retry makes the same job end once more. */
 export function forgetEnding(admission: string): void {
-  told.set(admission, true, 0);
+  told.forget(admission);
 }

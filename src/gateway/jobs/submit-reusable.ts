@@ -23,9 +23,12 @@ export async function submitOrReuse(c: Context<JobEnv>, operation: "run" | "runs
   const asked = { operation, waitMs, envelope };
   const name = await nameOf(c, envelope);
   if (name === undefined) return marked(c, await goAlone(c, asked), "BYPASS");
-  const found = await c.get("images").reuse.find(name, Date.now());
+  const { reuse } = c.get("images");
+  const found = await reuse.find(name, Date.now());
   const hit = found && (await answerHit(c, operation, found));
-  return hit ?? fly(c, asked, name);
+  if (hit) return hit;
+  reuse.forget(name);
+  return fly(c, asked, name);
 }
 
 /** A submission that is not admitted yet. */

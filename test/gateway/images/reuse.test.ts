@@ -72,6 +72,37 @@ describe("a hit", () => {
     expect((await broken.paint(token)).headers.get("X-Cache")).toBe("HIT");
   });
 
+  it("reads KV once in half a minute, and sees within a minute what another isolate deleted", async () => {
+    const start = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: start });
+    const token = await new Studio().token("ada");
+    const { path } = await new Studio().link(token);
+    const reads: { name: string; cacheTtl: number }[] = [];
+    const get = (name: string, how: { type: "json"; cacheTtl: number }) => {
+      if (name.startsWith("reuse/")) reads.push({ name, cacheTtl: how.cacheTtl });
+      return env.IMAGES.get(name, how);
+    };
+    const studio = new Studio({ IMAGES: { get } });
+    const cacheAt = async (ms: number) => {
+      vi.setSystemTime(start + ms);
+      return (await studio.paint(token)).headers.get("X-Cache");
+    };
+    expect([await cacheAt(0), await cacheAt(29_999), reads.length]).toEqual(["HIT", "HIT", 1]);
+    expect([await cacheAt(30_000), reads.length]).toEqual(["HIT", 2]);
+    expect(reads.every(({ cacheTtl }) => cacheTtl === 30)).toBe(true);
+    expect((await new Studio().ask(path, token, "DELETE")).status).toBe(204);
+    expect([await cacheAt(60_000), reads.length]).toEqual(["MISS", 3]);
+  });
+
+  it("is none any more once its link was deleted here", async () => {
+    const studio = new Studio();
+    const token = await studio.token("ada");
+    const { path } = await studio.link(token);
+    expect((await studio.paint(token)).headers.get("X-Cache")).toBe("HIT");
+    expect((await studio.ask(path, token, "DELETE")).status).toBe(204);
+    expect((await studio.paint(token)).headers.get("X-Cache")).toBe("MISS");
+  });
+
   it("writes KV twice a new image that may be reused, once another, and never for a hit", async () => {
     const puts = vi.spyOn(Object.getPrototypeOf(env.IMAGES), "put");
     const studio = new Studio();
