@@ -1,10 +1,10 @@
 // The gateway's routes, in order, with their guards.
 import { Hono } from "hono";
 import type { Operation } from "../contract/operation.ts";
+import { behind } from "./behind.ts";
 import { catalog, catalogOperations } from "./catalog.ts";
 import { controlOperations, controlRoutes } from "./control/routes.ts";
 import type { GatewayContext, GatewayEnv } from "./env.ts";
-import { behind } from "./guard.ts";
 import { identifyCaller, operatorOnly } from "./guards.ts";
 import { minting, mintingOperations } from "./identity/minting.ts";
 import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";

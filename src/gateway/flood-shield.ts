@@ -1,7 +1,7 @@
 // The flood shield: counts a payer's requests at the edge before anything costs. It is coarse, and never the quota.
 import { Problem } from "../errors.ts";
+import type { Guard } from "./behind.ts";
 import type { GatewayEnv } from "./env.ts";
-import type { Guard } from "./guard.ts";
 
 const windowSeconds = 10;
 

@@ -7,8 +7,8 @@ import { type ErrorCode, nameOfFault, Problem } from "../errors.ts";
 import { readWhole, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
+import { behind } from "./behind.ts";
 import type { GatewayEnv } from "./env.ts";
-import { behind } from "./guard.ts";
 import { operatorOnly } from "./guards.ts";
 
 /** Answers what the embedded platform answers. */

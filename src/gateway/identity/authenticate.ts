@@ -1,8 +1,8 @@
 // The guards: who calls is known behind `authenticate`, and is the operator behind `operatorOnly`.
 import { readKey, sameKey } from "../../wire/keys.ts";
+import type { Guard } from "../behind.ts";
 import type { ControlView } from "../control/control-view.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
-import type { Guard } from "../guard.ts";
 import { identityOf } from "./identity.ts";
 import type { Principal } from "./principal.ts";
 import { revoked, unauthorized } from "./refused-token.ts";

@@ -1,7 +1,7 @@
 // What a token may be used for: the operations and the models that it names.
 import { Problem } from "../../errors.ts";
+import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
-import type { Guard } from "../guard.ts";
 import type { Principal } from "./principal.ts";
 
 /** As the routes spell them; `images` and `usage` are the caller's own gallery and account. */

@@ -1,8 +1,8 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
 import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
+import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
-import type { Guard } from "../guard.ts";
 import { authenticate, readControl } from "../guards.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
