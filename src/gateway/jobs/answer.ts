@@ -5,7 +5,7 @@ import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
-import { endingOf, isTold, settle } from "./settling.ts";
+import { endingOf, settle } from "./settling.ts";
 import type { JobEnv } from "./target.ts";
 
 /**
@@ -26,10 +26,8 @@ export async function presentJob(
   const seen = await c.get("images").links.present(answer, ended, originOf(c), seenAt);
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
-  if (ending && !isTold(job.admission, seenAt)) {
-    const told = { ...ending, media: seen.kept };
-    c.executionCtx.waitUntil(settle(c.get("meter")(), told, body).catch(logUnsettled));
-  }
+  const telling = ending && settle(c.get("meter"), { ...ending, media: seen.kept }, body);
+  if (telling) c.executionCtx.waitUntil(telling.catch(logUnsettled));
   return { presented, costMicroUsd: seen.joined ? 0 : (ending?.costMicroUsd ?? undefined) };
 }
 

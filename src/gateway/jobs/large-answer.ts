@@ -48,7 +48,7 @@ export async function answerLarge(c: Context<JobEnv>, source: ByteSource, job: F
     const ref = job.ref ?? facts.id;
     if (job.ref === undefined && isRef(ref)) await c.get("meter")().bind(admission, ref);
     const { answer, ending } = (fault === undefined && seen) || {};
-    if (answer && ending) await settle(c.get("meter")(), ending, () => noticeOf(c, answer, ending));
+    if (answer && ending) await settle(c.get("meter"), ending, () => noticeOf(c, answer, ending));
   });
   c.executionCtx.waitUntil(told.catch(logUnsettled));
   return c.body(stream, 200, { "Content-Type": "application/json" });

@@ -65,7 +65,7 @@ async function cancelWaiting(c: Context<JobEnv>, job: MeteredJob & { ref: string
     const cancelled = await ask("POST", "cancel");
     const ending = endingOf(cancelled, c.get("target"), job, Date.now());
     const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
-    if (ending) await settle(c.get("meter")(), ending, () => JSON.stringify({ ...cancelled, id }));
+    if (ending) await settle(c.get("meter"), ending, () => JSON.stringify({ ...cancelled, id }));
     return cancelled.status === "CANCELLED";
   } catch {
     return false;

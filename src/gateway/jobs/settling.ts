@@ -53,13 +53,16 @@ const rememberedCharacters = 1024 * 1024;
 const rememberMs = 60 * 60 * 1000;
 const told = new BoundedMemory<true>(rememberedCharacters);
 
-/** Tells the meter of an end, unless this isolate has done so; a client that polls on costs no more calls. */
-export async function settle(
-  meter: Remote<Metering>,
+/** Tells the meter of an end. Undefined where this isolate has done so: a client that polls on costs no more calls. */
+export function settle(
+  meter: () => Remote<Metering>,
   ending: Ending,
   body: () => string | Promise<string>,
-): Promise<void> {
-  if (isTold(ending.admission, ending.seenAt)) return;
+): Promise<void> | undefined {
+  return isTold(ending.admission, ending.seenAt) ? undefined : tell(meter(), ending, body);
+}
+
+async function tell(meter: Remote<Metering>, ending: Ending, body: () => string | Promise<string>): Promise<void> {
   const settled = await meter.settle(ending);
   told.set(ending.admission, true, ending.seenAt + rememberMs);
   if (settled.wantsNotice) await meter.notify(ending.admission, await body());
