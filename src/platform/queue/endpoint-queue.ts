@@ -144,7 +144,7 @@ export class EndpointQueue extends DurableObject<Env> {
       return !job || isOver(job);
     };
     if (over()) return;
-    await this.#held.hold(ticket, waitMs, (wake) => this.#queue.listen(id, () => over() && wake()));
+    await this.#held.hold(ticket, waitMs, (wake) => this.#queue.listeners.listen(id, () => over() && wake()));
   }
 
   cancel(id: string): { id: string; status: JobState } | Refusal {

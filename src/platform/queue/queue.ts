@@ -42,8 +42,9 @@ export class Queue {
   readonly store: JobStore;
   readonly workers: AttachedWorkers;
   readonly presence: Presence;
+  /** Told when a job has moved to its end, is gone, or has streamed something. */
+  readonly listeners = new Listeners();
   readonly #builtIn: BuiltInRuns;
-  readonly #listeners = new Listeners();
   readonly #around: Surroundings;
   #settings: EndpointSettings;
 
@@ -143,7 +144,7 @@ export class Queue {
   purge(): number {
     this.tick();
     const removed = this.store.transaction(() => this.store.purge());
-    this.#listeners.tellAll();
+    this.listeners.tellAll();
     return removed;
   }
 
@@ -212,7 +213,7 @@ export class Queue {
     const moved = this.store.transaction(() => this.store.move(job, event, now, change));
     if (!moved) return false;
     if (job.status === "IN_PROGRESS") this.#letGo(job, byItsWorker, now);
-    if (moved.deleted || isFinal(moved.job.status)) this.tell(job.id);
+    if (moved.deleted || isFinal(moved.job.status)) this.listeners.tell(job.id);
     return true;
   }
 
@@ -253,15 +254,6 @@ export class Queue {
     const times = [this.store.nextDue(), this.workers.nextLoss(), this.#builtIn.nextDue(now), resume];
     const known = times.filter((time) => time !== undefined);
     return known.length > 0 ? Math.min(...known) : undefined;
-  }
-
-  /** Calls back when the job has moved to its end, is gone, or has streamed something. */
-  listen(id: string, listener: () => void): () => void {
-    return this.#listeners.listen(id, listener);
-  }
-
-  tell(id: string): void {
-    this.#listeners.tell(id);
   }
 
   runningWorkers(): number {

@@ -71,7 +71,7 @@ export class WorkerDesk {
   append(job: JobRow, worker: string, chunk: unknown): boolean {
     if (!isHeldBy(job, worker)) return false;
     this.#queue.store.transaction(() => this.#queue.store.append(job, chunk));
-    this.#queue.tell(job.id);
+    this.#queue.listeners.tell(job.id);
     return true;
   }
 
