@@ -7,7 +7,7 @@ import { type ErrorCode, nameOfFault, Problem } from "../errors.ts";
 import { readWhole, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
-import { behind } from "./behind.ts";
+import { behind, type Guard } from "./behind.ts";
 import type { GatewayEnv } from "./env.ts";
 import { operatorOnly } from "./guards.ts";
 
@@ -23,11 +23,10 @@ const answered = ["Content-Type", "Retry-After"];
 
 export function managementRelay(callPlatform: CallPlatform) {
   const relay = new Hono<GatewayEnv>();
-  relay.use("/v1/*", async (c, next) => {
+  const ownErrors: Guard<GatewayEnv> = (c) => {
     c.get("exchange").errorShape = "management";
-    await next();
-  });
-  relay.use("/v1/*", behind<GatewayEnv>(operatorOnly));
+  };
+  relay.use("/v1/*", behind<GatewayEnv>(ownErrors, operatorOnly));
   relay.on([...methods], "/v1/:path{.+}", async (c) => {
     const target = targetOf(c.get("config"));
     const { pathname, search } = new URL(c.req.url);

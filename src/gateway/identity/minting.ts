@@ -1,10 +1,11 @@
 // `/tokens`: what the app's backend may ask for, with the secret that it alone holds.
-import { Hono, type MiddlewareHandler } from "hono";
+import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
 import { maxKeyLength, readKey, sameKey } from "../../wire/keys.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
+import { behind, type Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
 import { signingKeysOf } from "../signing.ts";
 import { unauthorized } from "./refused-token.ts";
@@ -12,16 +13,15 @@ import { issuedSchema } from "./sessions.ts";
 import { mintSchema, mintToken } from "./tokens.ts";
 
 /** Without an APP_SECRET there is no backend, and no such route. */
-const appOnly: MiddlewareHandler<GatewayEnv> = async (c, next) => {
+const appOnly: Guard<GatewayEnv> = async (c) => {
   const { appSecret } = c.get("config");
   if (appSecret === undefined) throw new Problem("NOT_FOUND", "There is no such route.");
   const key = readKey(c.req.raw.headers);
   if (!key || !(await sameKey(key, appSecret))) throw unauthorized("The app's secret is needed.");
-  await next();
 };
 
 export const minting = new Hono<GatewayEnv>()
-  .post("/tokens", appOnly, async (c) => {
+  .post("/tokens", behind<GatewayEnv>(appOnly), async (c) => {
     const config = c.get("config");
     const request = await readSmallJson(c.req.raw, mintSchema);
     const { token, expiresAt } = await mintToken(signingKeysOf(config), request, c.get("exchange").startedAt);
@@ -29,7 +29,7 @@ export const minting = new Hono<GatewayEnv>()
     const { user, plan = config.defaultPlan } = request;
     return c.json({ token, user, plan, expiresAt: new Date(expiresAt).toISOString() });
   })
-  .get("/tokens/webhook-secret", appOnly, async (c) => {
+  .get("/tokens/webhook-secret", behind<GatewayEnv>(appOnly), async (c) => {
     const [secret] = await signingKeysOf(c.get("config")).webhookSecrets();
     return c.json({ secret });
   });

@@ -1,6 +1,6 @@
 // The job interface for app users, as routes with their guards.
 import { zValidator } from "@hono/zod-validator";
-import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { type Context, Hono } from "hono";
 import * as z from "zod";
 import {
   healthSchema,
@@ -53,15 +53,14 @@ export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): H
     c.set("upstream", findUpstream(c));
     c.set("images", findImages(c as unknown as GatewayContext));
   };
-  const openAiErrors: MiddlewareHandler<JobEnv> = async (c, next) => {
+  const openAiErrors: Guard<JobEnv> = (c) => {
     c.get("exchange").errorShape = "openai";
-    await next();
   };
   const byTicket = behind<JobEnv>(authenticateByTicket, permitted("events"), knownModel, equip);
   const asUser = (operation: OperationName) =>
     behind<JobEnv>(authenticate, floodShield, permitted(operation), knownModel, equip);
 
-  jobs.use("/v2/:model/openai/*", openAiErrors);
+  jobs.use("/v2/:model/openai/*", behind<JobEnv>(openAiErrors));
   jobs.get("/v2/:model/events/:job", byTicket, events);
   jobs.post("/v2/:model/run", asUser("run"), (c) => submitOrReuse(c, "run"));
   jobs.post("/v2/:model/runsync", asUser("runsync"), waitQuery, (c) =>
