@@ -37,7 +37,6 @@ export class Reuse {
   readonly #links: Links;
   /** Links that an answer from the cache may carry: their owners had not deleted them a while ago. */
   readonly #alive = new BoundedMemory<true>(rememberedCharacters);
-
   /** Answers that were found a moment ago: asked again they cost no read of KV. */
   readonly #found = new BoundedMemory<Reusable>(foundCharacters);
 

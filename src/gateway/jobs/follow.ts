@@ -18,8 +18,7 @@ import { type JobEnv, jobKey } from "./target.ts";
 
 /** Whatever is not this caller's job of this model is unknown. */
 export async function ownJob(c: Context<JobEnv>): Promise<Handle> {
-  const [handles, key, handle] = [handlesOf(c.get("config")), jobKey(c), c.req.param("job") ?? ""];
-  const job = handles.recall(key, handle) ?? (await handles.verify(key, handle));
+  const job = await handlesOf(c.get("config")).verify(jobKey(c), c.req.param("job") ?? "");
   if (!job) throw new Problem("JOB_NOT_FOUND", "job not found");
   return job;
 }

@@ -53,21 +53,17 @@ export class Handles {
     return handle;
   }
 
-  /** One that was minted or verified here: a poll of it waits for nothing. */
-  recall({ owner, model }: JobKey, handle: string): Handle | undefined {
-    return handle.length > maxSignedLength ? undefined : this.#verified.get(memoryKey(owner, model, handle), 0);
-  }
-
   /** Undefined for whatever is not this owner's job of this model: the caller cannot tell why. */
-  async verify(key: JobKey, handle: string): Promise<Handle | undefined> {
-    const known = this.recall(key, handle);
+  async verify({ owner, model }: JobKey, handle: string): Promise<Handle | undefined> {
+    if (handle.length > maxSignedLength) return undefined;
+    const remembered = memoryKey(owner, model, handle);
+    const known = this.#verified.get(remembered, 0);
     if (known) return known;
-    const { owner, model } = key;
     const opened = await unseal(await this.#keys.of("handle"), handle, [owner, model]);
     if (!opened) return undefined;
     const { name, admission } = opened;
     const verified = { ref: isAsSync(admission) ? name.slice(syncPrefix.length) : name, admission };
-    this.#verified.set(memoryKey(owner, model, handle), verified, forever);
+    this.#verified.set(remembered, verified, forever);
     return verified;
   }
 
