@@ -44,13 +44,18 @@ async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promi
       reserveMicroUsd: reserve(c, opened),
       webhook: undefined,
       idempotency: undefined,
+      inputBytes: "whole" in opened ? opened.whole.byteLength : (opened.large.length ?? opened.large.limitBytes),
+      hasNotice: false,
     },
     ...{ ttlMs: answerWaitMs, retentionMs: answerWaitMs },
   });
   const settle = (costMicroUsd: number | null, failed = false) => {
     const seenAt = Date.now();
     const status = failed ? ("FAILED" as const) : ("COMPLETED" as const);
-    return c.get("meter")().settle({ admission, ref: null, status, costMicroUsd, seenAt, completedAt: seenAt });
+    const at = { askedAt: seenAt, seenAt, completedAt: seenAt };
+    return c
+      .get("meter")()
+      .settle({ admission, upstreamId: null, status, costMicroUsd, ...at });
   };
   const body = relayedBody(opened);
   let answered: Answered | undefined;

@@ -33,7 +33,7 @@ function describe({ status, admittedAt, endedAt }: MeteredJob) {
 function handleOf(
   handles: ReturnType<typeof handlesOf>,
   key: { owner: string; model: string },
-  { ref, admission }: MeteredJob,
+  { upstreamId: ref, admission }: MeteredJob,
 ) {
   return ref === null ? Promise.resolve(null) : handles.mint(key, { ref, admission });
 }
@@ -43,7 +43,7 @@ export async function purge(c: Context<JobEnv>): Promise<Response> {
   if (c.get("principal").kind === "operator") return relayForOperator(c, "POST", "purge-queue", "");
   const { owner, model } = jobKey(c);
   const open = await reached(c.get("meter")().openJobs(owner, model, purgedAtOnce));
-  const bound = open.filter((job): job is MeteredJob & { ref: string } => job.ref !== null);
+  const bound = open.flatMap((job) => (job.upstreamId === null ? [] : [{ ...job, ref: job.upstreamId }]));
   let removed = 0;
   for (let at = 0; at < bound.length; at += callsAtOnce) {
     const batch = bound.slice(at, at + callsAtOnce).map((job) => cancelWaiting(c, job));
