@@ -30,7 +30,9 @@ export const text = (listing: Listing): Model => define("text", listing);
 
 function define(kind: Kind, { id, title, price, charge, input }: Listing): Model {
   const fields = once(input);
-  const schema = once(() => z.looseObject(fields()).refine(isShallow, `Nested more than ${DEEPEST} levels deep`));
+  const schemaOf = (shape: z.ZodRawShape) =>
+    z.looseObject(shape).refine(isShallow, `Nested more than ${DEEPEST} levels deep`);
+  const schema = once(() => schemaOf(fields()));
   return {
     id,
     title,
@@ -40,10 +42,13 @@ function define(kind: Kind, { id, title, price, charge, input }: Listing): Model
     get input(): z.ZodType<ModelInput> {
       return schema();
     },
+    inputWithout: (names) =>
+      schemaOf(Object.fromEntries(Object.entries(fields()).filter(([name]) => !names.includes(name)))),
     get reuse(): Reuse {
       return reuseOf(kind, fields());
     },
     reserve: charge.reserve,
+    leastPrice: charge.least,
     maxPrice: charge.most,
     costOf: (output) => costOf(output, charge),
   };

@@ -12,6 +12,17 @@ export type Reuse = "seeded" | "always" | "never";
 /** A model's input once it passed its schema: defaults filled in, unknown keys kept. */
 export type ModelInput = Readonly<Record<string, unknown>>;
 
+/** Stands in an input for a member that was too large to be read: what it is, and how many bytes of JSON. */
+export class Unread {
+  readonly kind: "object" | "array" | "string" | "number" | "boolean" | "null";
+  readonly bytes: number;
+
+  constructor(kind: Unread["kind"], bytes: number) {
+    this.kind = kind;
+    this.bytes = bytes;
+  }
+}
+
 export interface Model {
   readonly id: string;
   readonly title: string;
@@ -19,10 +30,14 @@ export interface Model {
   /** The price as documented, for people. */
   readonly price: string;
   readonly input: z.ZodType<ModelInput>;
+  /** The same, but that these members may be anything. */
+  inputWithout(names: readonly string[]): z.ZodType<ModelInput>;
   readonly output: OutputShape;
   readonly reuse: Reuse;
   /** An upper bound of what this input can cost, in micro-USD; the exact price where it is a function of the input. */
   reserve(input: ModelInput): number;
+  /** No input costs less, in micro-USD. */
+  readonly leastPrice: number;
   /** An upper bound over every input that the schema accepts, in micro-USD. */
   readonly maxPrice: number;
   /** What the answer says it cost, in micro-USD; undefined when it says nothing, or nothing that can be true. */

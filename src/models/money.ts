@@ -1,11 +1,13 @@
 // How models are paid: each price as documented, turned into what to reserve for an input. Micro-USD, whole numbers.
-import type { ModelInput } from "./model.ts";
+import { type ModelInput, Unread } from "./model.ts";
 
 export interface Price {
   /** What this input costs at most; the exact price where that is a function of the input. */
   reserve(input: ModelInput): number;
   /** What any accepted input costs at most. */
   readonly most: number;
+  /** No input costs less. */
+  readonly least: number;
   /** What these tokens cost; only where tokens are paid for. */
   ofTokens?(input: number, output: number): number;
 }
@@ -31,6 +33,9 @@ function rateFor(rate: Rate, input: ModelInput): number {
 const dearest = (rate: Rate): number =>
   microUsd(typeof rate === "number" ? rate : Math.max(...Object.values(rate.usd)));
 
+const cheapest = (rate: Rate): number =>
+  microUsd(typeof rate === "number" ? rate : Math.min(...Object.values(rate.usd)));
+
 const numberAt = (input: ModelInput, field: string): number | undefined => {
   const value = input[field];
   return typeof value === "number" ? value : undefined;
@@ -38,10 +43,15 @@ const numberAt = (input: ModelInput, field: string): number | undefined => {
 
 const lengthAt = (input: ModelInput, field: string): number | undefined => {
   const value = input[field];
+  if (value instanceof Unread) return value.bytes;
   return typeof value === "string" ? value.length : undefined;
 };
 
-const perJob = (rate: Rate): Price => ({ reserve: (input) => rateFor(rate, input), most: dearest(rate) });
+const perJob = (rate: Rate): Price => ({
+  reserve: (input) => rateFor(rate, input),
+  most: dearest(rate),
+  least: cheapest(rate),
+});
 
 export const perImage = perJob;
 export const perVideo = perJob;
@@ -55,6 +65,7 @@ export function perMegapixel(usd: number, longestSide: number): Price {
   return {
     reserve: (input) => priceOf((numberAt(input, "width") ?? longestSide) * (numberAt(input, "height") ?? longestSide)),
     most: priceOf(longestSide * longestSide),
+    least: priceOf(1),
   };
 }
 
@@ -62,6 +73,7 @@ export function perSecond(rate: Rate, longestSeconds: number): Price {
   return {
     reserve: (input) => rateFor(rate, input) * (numberAt(input, "duration") ?? longestSeconds),
     most: dearest(rate) * longestSeconds,
+    least: cheapest(rate),
   };
 }
 
@@ -71,13 +83,18 @@ export function perFiveSeconds(usd: number, longestSeconds: number): Price {
   return {
     reserve: (input) => priceOf(numberAt(input, "duration") ?? longestSeconds),
     most: priceOf(longestSeconds),
+    least: priceOf(1),
   };
 }
 
 /** UTF-16 units are counted, which are never fewer than characters. */
 export function perThousandCharacters(usd: number, longestText: number): Price {
   const priceOf = (characters: number) => Math.ceil((microUsd(usd) * characters) / 1000);
-  return { reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText), most: priceOf(longestText) };
+  return {
+    reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText),
+    most: priceOf(longestText),
+    least: priceOf(1),
+  };
 }
 
 /** Slower than any speech: a digit, spelled out, is the longest thing that one character makes a voice say. */
@@ -86,7 +103,11 @@ const SLOWEST_CHARACTERS_PER_SECOND = 2;
 /** How long the audio gets is known only afterwards, so the slowest voice is reserved, and a second for silence around it. */
 export function perSecondOfSpeech(usd: number, longestText: number): Price {
   const priceOf = (characters: number) => microUsd(usd) * (1 + Math.ceil(characters / SLOWEST_CHARACTERS_PER_SECOND));
-  return { reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText), most: priceOf(longestText) };
+  return {
+    reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText),
+    most: priceOf(longestText),
+    least: priceOf(1),
+  };
 }
 
 /** What a chat template may put around the text that was sent, in tokens. */
@@ -110,13 +131,17 @@ export function perMillionTokens({ inputUsd, outputUsd, windowTokens, longestAns
     Math.ceil((microUsd(inputUsd) * input + microUsd(outputUsd) * output) / MILLION);
   return {
     reserve: (input) => {
-      const bytes = new TextEncoder().encode(JSON.stringify(input)).length;
+      const bytes = new TextEncoder().encode(JSON.stringify(input)).length + unreadBytes(input);
       return ofTokens(Math.min(bytes + TEMPLATE_TOKENS, windowTokens), answerTokens(input, longestAnswer));
     },
     most: ofTokens(windowTokens, longestAnswer),
+    least: ofTokens(0, 1),
     ofTokens,
   };
 }
+
+const unreadBytes = (input: ModelInput): number =>
+  Object.values(input).reduce<number>((sum, value) => (value instanceof Unread ? sum + value.bytes : sum), 0);
 
 /** `max_tokens` stands at the top or under `sampling_params`, by the model; the larger counts where a client sends both. */
 function answerTokens(input: ModelInput, longest: number): number {

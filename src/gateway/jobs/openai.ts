@@ -1,5 +1,4 @@
 // OpenAI's routes, relayed: the body as it came, the answer as it comes, settled by what the answer says it cost.
-import type { Context } from "hono";
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
@@ -7,87 +6,73 @@ import { newAdmission } from "../admission.ts";
 import { type OpenedBody, openBody, parseBody } from "../request-body.ts";
 import { type Answered, callUpstream } from "../upstream.ts";
 import { readObject } from "../upstream-answer.ts";
-import { formatUsd, logUnsettled } from "./answer.ts";
-import { outlive } from "./outlive.ts";
+import { payerTerms } from "./admit-request.ts";
+import { formatUsd } from "./answer.ts";
+import { type JobCall, outlive } from "./job-call.ts";
+import { metered, type Upload } from "./metered.ts";
+import { logUnsettled } from "./payers-meter.ts";
+import { setQuota } from "./quota-headers.ts";
 import { SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
-import { admit, passed, payerTerms, setQuota, tookNothing } from "./submit.ts";
-import type { JobEnv } from "./target.ts";
-import { relayUnread, type UnreadBody } from "./unread-body.ts";
+import { relayUnread } from "./unread-body.ts";
 
 const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
 const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 /** Generation may take its time before the first byte. */
 const answerWaitMs = limits.waitMs.max;
 
-export async function relayOpenAi(c: Context<JobEnv>): Promise<Response> {
-  const route = c.req.path.replace(/^\/v2\/[^/]+\/openai/, "");
+export async function relayOpenAi(call: JobCall): Promise<Response> {
+  const route = call.path.replace(/^\/v2\/[^/]+\/openai/, "");
   if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
-  const segments = [c.get("target").name, "openai", ...route.slice(1).split("/")];
-  const upstream = c.get("upstream");
-  if (c.req.method !== "POST") {
+  const segments = [call.target.name, "openai", ...route.slice(1).split("/")];
+  const upstream = call.upstream;
+  if (call.request.method !== "POST") {
     const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
-    return c.json(await readObject(answered));
+    return Response.json(await readObject(answered));
   }
-  return outlive(c, relayPost(c, segments));
+  return outlive(call, relayPost(call, segments));
 }
 
-async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promise<Response> {
-  const upstream = c.get("upstream");
-  const opened = await openBody(c.req.raw, limits.runsyncPayloadBytes);
+async function relayPost(call: JobCall, segments: readonly string[]): Promise<Response> {
+  const opened = await openBody(call.request, limits.runsyncPayloadBytes);
   const admission = newAdmission(Date.now());
-  const admitted = await admit(c, {
-    ...payerTerms(c),
-    ...{
-      admission,
-      operation: "openai",
-      reserveMicroUsd: reserve(c, opened),
-      webhook: undefined,
-      idempotency: undefined,
-      inputBytes: "whole" in opened ? opened.whole.byteLength : (opened.large.length ?? opened.large.limitBytes),
-      hasNotice: false,
-    },
-    ...{ ttlMs: answerWaitMs, retentionMs: answerWaitMs },
-  });
-  const settle = (costMicroUsd: number | null, failed = false) => {
-    const seenAt = Date.now();
-    const status = failed ? ("FAILED" as const) : ("COMPLETED" as const);
-    const at = { askedAt: seenAt, seenAt, completedAt: seenAt };
-    return c
-      .get("meter")()
-      .settle({ admission, upstreamId: null, status, costMicroUsd, ...at });
-  };
   const body = relayedBody(opened);
-  let answered: Answered | undefined;
-  try {
-    const signal = c.req.raw.signal;
+  const request = {
+    ...payerTerms(call),
+    admission,
+    operation: "openai",
+    reserveMicroUsd: reserve(call, opened),
+    inputBytes: body.length(),
+    hasNotice: false,
+    ttlMs: answerWaitMs,
+    retentionMs: answerWaitMs,
+    webhook: undefined,
+    idempotency: undefined,
+  } as const;
+  const relayed = await metered(call, request, async (attempt) => {
     const accept = "application/json, text/event-stream";
-    const call = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
-    answered = await passed(body.sent, () =>
-      callUpstream(upstream, { ...call, body: body.body, ...(body.sent && { sent: body.sent }) }),
-    );
-    const answer = isEventStream(answered)
-      ? relayEvents(c, answered, body.length(), settle)
-      : await relayWhole(c, answered, settle);
-    setQuota(answer.headers, admitted);
-    return answer;
-  } catch (error) {
-    // An answer that was lost may have cost something: what was reserved is assumed.
-    const end = tookNothing(error, answered, body.cut)
-      ? c.get("meter")().release(admission)
-      : settle(null, answered !== undefined && !answered.response.ok);
-    c.executionCtx.waitUntil(end.catch(logUnsettled));
-    throw error;
-  }
+    const { signal } = call.request;
+    const sending = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
+    const answered = await attempt.ask(call.upstream, { ...sending, body: body.body }, body.upload);
+    const settle = (costMicroUsd: number | null) => {
+      const seenAt = Date.now();
+      const at = { askedAt: answered.askedAt, seenAt, completedAt: seenAt };
+      return call.meter.settle({ admission, upstreamId: null, status: "COMPLETED", costMicroUsd, ...at });
+    };
+    if (isEventStream(answered)) return relayEvents(call, answered, body.length(), settle);
+    return relayWhole(call, answered, settle);
+  });
+  if ("replay" in relayed) throw new Problem("IN_PROGRESS", "The request with this key was made before.");
+  setQuota(relayed.done.headers, relayed.quota);
+  return relayed.done;
 }
 
-type Settle = (costMicroUsd: number | null, failed?: boolean) => Promise<unknown>;
+type Settle = (costMicroUsd: number | null) => Promise<unknown>;
 
 interface RelayedBody {
   readonly body: Uint8Array | ReadableStream<Uint8Array>;
-  /** Settles when a streamed body was sent. */
-  readonly sent?: Promise<unknown>;
-  readonly cut?: UnreadBody["cut"];
+  /** Of a streamed body. */
+  readonly upload?: Upload;
   /** Of a streamed body without a stated length as much as it may have, until it has passed. */
   readonly length: () => number;
 }
@@ -103,11 +88,11 @@ function relayedBody(opened: OpenedBody): RelayedBody {
     },
     () => {},
   );
-  return { body: stream, sent, cut, length: () => known };
+  return { body: stream, upload: { sent, cut }, length: () => known };
 }
 
-function reserve(c: Context<JobEnv>, opened: OpenedBody): number {
-  const { model, maxMicroUsd } = c.get("target");
+function reserve(call: JobCall, opened: OpenedBody): number {
+  const { model, maxMicroUsd } = call.target;
   // A larger call is relayed unread.
   if ("large" in opened) return maxMicroUsd;
   const checked = callSchema.safeParse(parseBody(opened.whole));
@@ -119,27 +104,22 @@ function isEventStream({ response }: Answered): boolean {
   return response.ok && /^text\/event-stream\b/i.test(response.headers.get("Content-Type") ?? "");
 }
 
-async function relayWhole(c: Context<JobEnv>, answered: Answered, settle: Settle): Promise<Response> {
+async function relayWhole(call: JobCall, answered: Answered, settle: Settle): Promise<Response> {
   const answer = await readObject(answered);
-  const cost = costOf(answer, c.get("target"));
-  c.executionCtx.waitUntil(settle(cost ?? null).catch(logUnsettled));
-  if (cost === undefined) return c.json(answer);
-  c.get("exchange").costMicroUsd = cost;
-  return c.json(answer, 200, { "X-Cost": formatUsd(cost) });
+  const cost = costOf(answer, call.target);
+  call.waitUntil(settle(cost ?? null).catch(logUnsettled));
+  if (cost === undefined) return Response.json(answer);
+  call.exchange.costMicroUsd = cost;
+  return Response.json(answer, { headers: { "X-Cost": formatUsd(cost) } });
 }
 
 /** One branch goes to the client untouched, the other is looked at for what it cost, in large reads. */
-function relayEvents(
-  c: Context<JobEnv>,
-  { response, clock }: Answered,
-  requestBytes: number,
-  settle: Settle,
-): Response {
+function relayEvents(call: JobCall, { response, clock }: Answered, requestBytes: number, settle: Settle): Response {
   clock.stop();
   const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
   if (!response.body) return new Response(null, { headers });
   const [client, seen] = response.body.tee();
-  const cost = new SeenStream(requestBytes).read(seen, c.req.raw.signal).then((stream) => stream.cost(c.get("target")));
-  c.executionCtx.waitUntil(cost.then((micro) => settle(micro ?? null)).catch(logUnsettled));
+  const cost = new SeenStream(requestBytes).read(seen, call.request.signal).then((stream) => stream.cost(call.target));
+  call.waitUntil(cost.then((micro) => settle(micro ?? null)).catch(logUnsettled));
   return new Response(client, { headers });
 }

@@ -95,6 +95,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#endings.assume(admission, this.clock());
   }
 
+  lookAgain(binding: Binding): void {
+    if (this.#stores.jobs.find(binding.admission)?.ref === null) this.bind([binding]);
+  }
+
   handOut(_admission: string, _handed: HandedOut): void {}
 
   countHit({ owner, row }: Hit): AdmitAnswer {

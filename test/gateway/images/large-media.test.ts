@@ -362,7 +362,7 @@ describe("its job's end", () => {
       status: "COMPLETED",
       output: { image_url: url, film: film.repeat(10), size: 77, cost: 0.0025 },
     };
-    const ask = asker(config, imagesOf(config, env).links, upstream);
+    const ask = asker(config, imagesOf(config, env).links, upstream, config.publicUrl);
     const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
     expect(answer).toMatchObject({
       ...{ status: "COMPLETED", costMicroUsd: 2500 },
