@@ -36,7 +36,7 @@ export class HandedOut {
   /** Chunks: what they hold comes on top of those before. */
   chunks(call: Teller, job: Handle, chunks: readonly unknown[]): Promise<void> | undefined {
     if (chunks.length === 0) return undefined;
-    return this.pieces(call, job, chunks.length, bytesOfText(chunks));
+    return this.pieces(call, job, chunks.length, bytesOfText(chunks.map(textOf)));
   }
 
   pieces(call: Teller, job: Handle, pieces: number, textBytes: number): Promise<void> | undefined {
@@ -116,6 +116,11 @@ export class HandedOut {
       throw error;
     }
   }
+}
+
+/** What a chunk's metrics say of the worker is no text. */
+function textOf(chunk: unknown): unknown {
+  return typeof chunk === "object" && chunk !== null && "output" in chunk ? chunk.output : chunk;
 }
 
 /** One an isolate. */

@@ -10,11 +10,15 @@ export type Metered<T> =
   /** An idempotency key stands for an earlier call. */
   | { readonly replay: Replay };
 
-/** Undefined is for work that came to nothing without asking the upstream: it is given back, too. */
+/**
+ * Undefined is for work that came to nothing without asking the upstream: it is given back, too. What may have been taken is
+ * left in doubt, but where the caller knows more of an answer that the upstream gave.
+ */
 export async function metered<T>(
   { meter }: Pick<JobCall, "meter">,
   request: AdmitRequest,
   work: (attempt: Attempt) => Promise<T>,
+  endLost: (answered: Answered | undefined) => void = () => meter.doubt(request.admission),
 ): Promise<Metered<T>> {
   const admitted = await meter.admit(request);
   if ("replay" in admitted) return admitted;
@@ -25,7 +29,7 @@ export async function metered<T>(
     if (done === undefined) meter.release(admission);
     return { done, quota: admitted.quota };
   } catch (error) {
-    if (attempt.mayBeTaken(error)) meter.doubt(admission);
+    if (attempt.mayBeTaken(error)) endLost(attempt.answered);
     else meter.release(admission);
     throw error;
   }
@@ -44,6 +48,10 @@ export class Attempt {
   #isAsked = false;
   #answered: Answered | undefined;
   #upload: Upload | undefined;
+
+  get answered(): Answered | undefined {
+    return this.#answered;
+  }
 
   async ask(upstream: Upstream, call: Omit<Call, "sent">, upload?: Upload): Promise<Answered> {
     this.#isAsked = true;

@@ -9,7 +9,7 @@ import { readObject } from "../upstream-answer.ts";
 import { payerTerms } from "./admit-request.ts";
 import { formatUsd } from "./answer.ts";
 import { type JobCall, outlive } from "./job-call.ts";
-import { metered, type Upload } from "./metered.ts";
+import { type Attempt, metered, type Upload } from "./metered.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { setQuota } from "./quota-headers.ts";
 import { SeenStream } from "./seen-stream.ts";
@@ -49,25 +49,32 @@ async function relayPost(call: JobCall, segments: readonly string[]): Promise<Re
     webhook: undefined,
     idempotency: undefined,
   } as const;
-  const relayed = await metered(call, request, async (attempt) => {
+  const settle = (status: "COMPLETED" | "FAILED", costMicroUsd: number | null, { askedAt }: Answered) => {
+    const seenAt = Date.now();
+    const ending = { admission, upstreamId: null, status, costMicroUsd, askedAt, seenAt, completedAt: seenAt };
+    call.waitUntil(call.meter.settle(ending).catch(logUnsettled));
+  };
+  const relayPaid = async (attempt: Attempt) => {
     const accept = "application/json, text/event-stream";
     const { signal } = call.request;
     const sending = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
     const answered = await attempt.ask(call.upstream, { ...sending, body: body.body }, body.upload);
-    const settle = (costMicroUsd: number | null) => {
-      const seenAt = Date.now();
-      const at = { askedAt: answered.askedAt, seenAt, completedAt: seenAt };
-      return call.meter.settle({ admission, upstreamId: null, status: "COMPLETED", costMicroUsd, ...at });
-    };
-    if (isEventStream(answered)) return relayEvents(call, answered, body.length(), settle);
-    return relayWhole(call, answered, settle);
-  });
+    const complete = (cost: number | null) => settle("COMPLETED", cost, answered);
+    if (isEventStream(answered)) return relayEvents(call, answered, body.length(), complete);
+    return relayWhole(call, answered, complete);
+  };
+  /** An answer that was lost may have cost something: what was reserved is assumed. */
+  const endLost = (answered: Answered | undefined) => {
+    if (answered) settle(answered.response.ok ? "COMPLETED" : "FAILED", null, answered);
+    else call.meter.doubt(admission);
+  };
+  const relayed = await metered(call, request, relayPaid, endLost);
   if ("replay" in relayed) throw new Problem("IN_PROGRESS", "The request with this key was made before.");
   setQuota(relayed.done.headers, relayed.quota);
   return relayed.done;
 }
 
-type Settle = (costMicroUsd: number | null) => Promise<unknown>;
+type Settle = (costMicroUsd: number | null) => void;
 
 interface RelayedBody {
   readonly body: Uint8Array | ReadableStream<Uint8Array>;
@@ -107,7 +114,7 @@ function isEventStream({ response }: Answered): boolean {
 async function relayWhole(call: JobCall, answered: Answered, settle: Settle): Promise<Response> {
   const answer = await readObject(answered);
   const cost = costOf(answer, call.target);
-  call.waitUntil(settle(cost ?? null).catch(logUnsettled));
+  settle(cost ?? null);
   if (cost === undefined) return Response.json(answer);
   call.exchange.costMicroUsd = cost;
   return Response.json(answer, { headers: { "X-Cost": formatUsd(cost) } });
@@ -120,6 +127,6 @@ function relayEvents(call: JobCall, { response, clock }: Answered, requestBytes:
   if (!response.body) return new Response(null, { headers });
   const [client, seen] = response.body.tee();
   const cost = new SeenStream(requestBytes).read(seen, call.request.signal).then((stream) => stream.cost(call.target));
-  call.waitUntil(cost.then((micro) => settle(micro ?? null)).catch(logUnsettled));
+  call.waitUntil(cost.then((micro) => settle(micro ?? null)));
   return new Response(client, { headers });
 }
