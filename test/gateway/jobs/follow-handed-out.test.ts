@@ -63,10 +63,14 @@ describe("attack H4: text that is handed out by", () => {
     await vi.waitFor(() => expect(chunks).toEqual([]));
     expect(tap.of("handOut")).toHaveLength(1);
     const told = () => tap.of("handOut").map(([, handed]) => (handed as { pieces: number }).pieces);
-    const cancelled = ask("cancel", () => {
-      expect(told()).toEqual([1, 3]);
-      return json({ id: "job-1", status: "CANCELLED" });
-    });
+    const cancelled = ask(
+      "cancel",
+      () => {
+        expect(told()).toEqual([1, 3]);
+        return json({ id: "job-1", status: "CANCELLED" });
+      },
+      "POST",
+    );
     expect((await cancelled).status).toBe(200);
     await Promise.all(later);
     expect(told()).toEqual([1, 3]);
