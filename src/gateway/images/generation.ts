@@ -201,7 +201,8 @@ export class Generation extends DurableObject<Env> {
 
   /** Never throws: what could not be written is tried again, what is over is forgotten. */
   override async alarm(): Promise<void> {
-    const { kept, written } = this.#job.value;
+    // A flight's object has no job, and keeps its flight in the same row.
+    const { kept = [], written } = this.#job.value;
     if (kept.length > 0 && !written && kept.some(({ media }) => media.expiresAt > this.clock())) {
       await this.#write();
       return;

@@ -56,7 +56,7 @@ export function costOf(output: unknown, { model }: Target): number | undefined {
 
 const rememberedCharacters = 1024 * 1024;
 const rememberMs = 60 * 60 * 1000;
-/** By admission, how it ended: told again, it is no news. A cost that becomes known later is, and so is a retry's end. */
+/** By admission, how it ended and at what cost: told again, it is no news. A cost that becomes known later is. */
 const told = new BoundedMemory<string>(rememberedCharacters);
 
 /** Tells the meter of an end. Undefined where this isolate has done so: a client that polls on costs no more calls. */
@@ -80,9 +80,8 @@ async function tell(
   told.set(ending.admission, news, ending.seenAt + rememberMs);
 }
 
-/** Without the times of an answer that names none: each look would be another end. */
-function newsOf({ status, costMicroUsd, completedAt, seenAt }: Ending): string {
-  return `${status} ${costMicroUsd} ${completedAt < seenAt ? completedAt : ""}`;
+function newsOf({ status, costMicroUsd }: Ending): string {
+  return `${status} ${costMicroUsd}`;
 }
 
 export function isTold(admission: string, now: number): boolean {
