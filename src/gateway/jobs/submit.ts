@@ -215,6 +215,7 @@ export async function replay(
   waitMs: number,
   { upstreamId: ref, admission }: Replay,
 ): Promise<Response> {
+  if (ref === null) throw new Problem("IN_PROGRESS", "Nobody has learned yet what became of the first request.");
   const job = { ref, admission };
   const handle = await handlesOf(c.get("config")).mint(jobKey(c), job);
   const upstream = c.get("upstream");

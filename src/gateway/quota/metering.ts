@@ -96,8 +96,12 @@ export interface Refusal {
   readonly quota?: QuotaHeaders;
 }
 
-/** The job that an idempotency key stands for; the digest of its body where that was too large for a fingerprint. */
-export interface Replay extends Binding {
+/** The admission that an idempotency key stands for. */
+export interface Replay {
+  readonly admission: string;
+  /** Null where it ended and nobody ever learned of an id: an `openai/` call, or one that was assumed to be lost. */
+  readonly upstreamId: string | null;
+  /** Of a body that was too large for a fingerprint. */
   readonly digest?: string;
 }
 
