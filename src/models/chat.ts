@@ -54,19 +54,25 @@ export interface Fault {
 }
 
 /**
- * What is wrong with a call, each fault with its place. Members of a large body that were not read are held to nothing,
- * but for those that may multiply its cost: they must be read.
+ * The call as the schema has it, and what is wrong with it, each fault with its place. Members of a large body that were not
+ * read are held to nothing, but for those that may multiply its cost: they must be read.
  */
-export function chatFaults(call: Readonly<Record<string, unknown>>, unread: ReadonlySet<string> = new Set()): Fault[] {
-  const issues = chatSchema.safeParse(call).error?.issues ?? [];
-  return [
+export function readChat(
+  call: Readonly<Record<string, unknown>>,
+  unread: ReadonlySet<string> = new Set(),
+): { readonly chat: Chat | undefined; readonly faults: readonly Fault[] } {
+  const { data: chat, error } = chatSchema.safeParse(call);
+  const issues = error?.issues ?? [];
+  const faults = [
     ...issues.filter(({ path: [name] }) => !unread.has(String(name))),
     ...[...unread].filter(mayMultiply).map((name) => ({ path: [name], message: "Too large" })),
     ...multipliersOf(call)
-      .filter((multiplier) => !isBounded(multiplier, fields) && !Object.hasOwn(fields, String(multiplier.path[0])))
+      .filter(({ path: [name = ""] }) => !Object.hasOwn(fields, name))
+      .filter((multiplier) => !isBounded(multiplier, fields))
       .map(({ path }) => ({ path, message: "Multiplies the cost, and is not known here" })),
     ...tooMuch(call),
   ];
+  return { chat, faults };
 }
 
 /** All answers of one call together are no longer than the longest that it may ask for. */
@@ -76,14 +82,14 @@ function tooMuch(call: Readonly<Record<string, unknown>>): Fault[] {
   return [{ path: [many], message: `Times max_tokens, at most ${LONGEST_ANSWER} tokens may be asked for` }];
 }
 
-function choicesIn({ n, best_of }: Readonly<Record<string, unknown>>): number {
+function choicesIn({ n, best_of }: Partial<Chat>): number {
   return Math.max(1, ...[n, best_of].filter(isCount));
 }
 
-/** The largest counts where several are sent: which of them the upstream obeys is its own affair. */
-function answerIn(call: Readonly<Record<string, unknown>>, longest: number): number {
-  const asked = [call["max_tokens"], call["max_completion_tokens"], call["max_output_tokens"]].filter(isCount);
-  return asked.length === 0 ? longest : Math.max(...asked);
+/** The largest counts where several are sent. A chat knows no `max_output_tokens`: it may raise the bound, never set one. */
+function answerIn({ max_tokens, max_completion_tokens, max_output_tokens }: Partial<Chat>, longest: number): number {
+  const limits = [max_tokens, max_completion_tokens].filter(isCount);
+  return limits.length === 0 ? longest : Math.max(...limits, ...[max_output_tokens].filter(isCount));
 }
 
 /** An upper bound in micro-USD, of a call without faults whose body has so many bytes. */

@@ -21,7 +21,7 @@ import { wan } from "./wan.ts";
 import { zImage } from "./z-image.ts";
 
 export { canonicalInput, seedOf } from "./canonical.ts";
-export { type Chat, chatFaults, chatSchema, reserveChat } from "./chat.ts";
+export { type Chat, type Fault, readChat, reserveChat } from "./chat.ts";
 export { type CatalogEntry, describeModel } from "./describe.ts";
 export type { Kind, Model, ModelInput, OpenAiRoute, OutputShape, Reuse, TokenPrice } from "./model.ts";
 

@@ -14,27 +14,32 @@ export interface ObjectMember {
   readonly kind: Kind;
   readonly value?: unknown;
 }
-export type ObjectMembers = ReadonlyMap<string, ObjectMember>;
+export interface ObjectSummary {
+  readonly members: ReadonlyMap<string, ObjectMember>;
+  /** Of the object as it was written. */
+  readonly bytes: number;
+}
 
 /** `repeated`: which of two members of one name counts, parsers do not agree on. */
 export type ObjectFault = "no-object" | "too-many-members" | "repeated";
 
 /** `stream` is the upstream request's body; it must be read or cancelled. `done` resolves once it was sent, or cut off. */
-export function scanObject<Refusal>(scan: VerdictScan<ObjectMembers, Refusal>): {
+export function scanObject<Refusal>(scan: VerdictScan<ObjectSummary, Refusal>): {
   readonly stream: ReadableStream<Uint8Array>;
-  readonly done: Promise<Outcome<ObjectMembers, ObjectFault, Refusal>>;
+  readonly done: Promise<Outcome<ObjectSummary, ObjectFault, Refusal>>;
 } {
   const { readable, writable } =
     scan.length === undefined ? new IdentityTransformStream() : new FixedLengthStream(scan.length);
   return { stream: readable, done: relayForVerdict(scan, writable, new MemberReader()) };
 }
 
-class MemberReader implements Summarizing<ObjectMembers, ObjectFault> {
+class MemberReader implements Summarizing<ObjectSummary, ObjectFault> {
   fault: ObjectFault | undefined;
   readonly edits = [];
   readonly #members = new Map<string, ObjectMember>();
   #name: string | undefined;
   #smallBytes = 0;
+  #bytes = 0;
 
   key(_depth: number, bytes: Uint8Array, start: number, end: number): void {
     this.#name = start < 0 ? undefined : unquote(bytes, start, end);
@@ -50,13 +55,14 @@ class MemberReader implements Summarizing<ObjectMembers, ObjectFault> {
   }
 
   end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number): void {
+    if (depth === 0) this.#bytes = size;
     if (depth === 0 || this.#name === undefined || this.fault !== undefined) return;
     if (start < 0) this.#members.set(this.#name, { kind });
     else if ((this.#smallBytes += size) > SMALL_TOTAL_BYTES) this.fault = "too-many-members";
     else this.#members.set(this.#name, { kind, value: parsed(bytes, start, end) });
   }
 
-  summary(): ObjectMembers {
-    return this.#members;
+  summary(): ObjectSummary {
+    return { members: this.#members, bytes: this.#bytes };
   }
 }

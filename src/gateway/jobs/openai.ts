@@ -1,140 +1,174 @@
-// OpenAI's routes, relayed: the body as it came, the answer as it comes, settled by what the answer says it cost.
+// OpenAI's routes, relayed: a call checked by the schema of its route, the answer as it comes, settled by what it says it cost.
 import type { Context } from "hono";
-import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
-import { Problem } from "../../errors.ts";
+import { asProblem, Problem, renderOpenAiProblem } from "../../errors.ts";
+import type { OpenAiRoute } from "../../models/model.ts";
 import { newAdmission } from "../admission.ts";
-import { type OpenedBody, openBody, parseBody } from "../request-body.ts";
 import { type Answered, callUpstream } from "../upstream.ts";
 import { readObject } from "../upstream-answer.ts";
 import { formatUsd, logUnsettled } from "./answer.ts";
+import { type Idempotency, readIdempotency, refuseOtherBody } from "./idempotency-key.ts";
+import { type GivenAnswer, keepAnswer, keptBytes, repeatAnswer } from "./kept-answer.ts";
+import { type OpenAiCall, openCall } from "./openai-call.ts";
 import { outlive } from "./outlive.ts";
-import { SeenStream } from "./seen-stream.ts";
+import { type Bill, SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
 import { admit, passed, payerTerms, setQuota, tookNothing } from "./submit.ts";
 import type { JobEnv } from "./target.ts";
-import { relayUnread, type UnreadBody } from "./unread-body.ts";
 
-const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
-const callSchema = z.looseObject({ stream: z.boolean().nullish() });
+const routePattern = /^v1(\/[a-z0-9_-]{1,64}){1,4}$/;
+const methods: Readonly<Record<OpenAiRoute, "GET" | "POST">> = { "chat/completions": "POST", models: "GET" };
 /** Generation may take its time before the first byte. */
 const answerWaitMs = limits.waitMs.max;
+const jsonType = "application/json";
 
 export async function relayOpenAi(c: Context<JobEnv>): Promise<Response> {
-  const route = c.req.path.replace(/^\/v2\/[^/]+\/openai/, "");
-  if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
-  const segments = [c.get("target").name, "openai", ...route.slice(1).split("/")];
-  const upstream = c.get("upstream");
-  if (c.req.method !== "POST") {
-    const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
-    return c.json(await readObject(answered));
+  const route = c.req.path.replace(/^\/v2\/[^/]+\/openai\//, "");
+  if (!routePattern.test(route) || !isServed(c, route.slice("v1/".length))) {
+    throw new Problem("NOT_FOUND", `${c.get("target").name} has no such route: ${c.req.method} ${route}`);
   }
-  return outlive(c, relayPost(c, segments));
+  const segments = [c.get("target").name, "openai", ...route.split("/")];
+  if (c.req.method === "POST") return outlive(c, relayPost(c, segments));
+  const upstream = c.get("upstream");
+  const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
+  return c.json(await readObject(answered));
+}
+
+/** An endpoint that the operator opened at a price may have any route; a model of the catalog has those that it lists. */
+function isServed(c: Context<JobEnv>, route: string): boolean {
+  const { model } = c.get("target");
+  if (!model) return true;
+  return model.openAiRoutes.some((known) => known === route && methods[known] === c.req.method);
 }
 
 async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promise<Response> {
-  const upstream = c.get("upstream");
-  const opened = await openBody(c.req.raw, limits.runsyncPayloadBytes);
+  const call = await openCall(c);
   const admission = newAdmission(Date.now());
+  const idempotency = await readIdempotency(c.req.raw.headers, [segments.slice(1).join("/"), segments[0] ?? ""], call);
   const admitted = await admit(c, {
     ...payerTerms(c),
-    ...{
-      admission,
-      operation: "openai",
-      reserveMicroUsd: reserve(c, opened),
-      webhook: undefined,
-      idempotency: undefined,
-    },
-    ...{ ttlMs: answerWaitMs, retentionMs: answerWaitMs },
+    admission,
+    operation: "openai",
+    reserveMicroUsd: call.reserveMicroUsd,
+    webhook: undefined,
+    idempotency,
+    ttlMs: answerWaitMs,
+    retentionMs: answerWaitMs,
   });
-  const settle = (costMicroUsd: number | null, failed = false) => {
-    const seenAt = Date.now();
-    const status = failed ? ("FAILED" as const) : ("COMPLETED" as const);
-    return c.get("meter")().settle({ admission, ref: null, status, costMicroUsd, seenAt, completedAt: seenAt });
-  };
-  const body = relayedBody(opened);
-  let answered: Answered | undefined;
-  try {
-    const signal = c.req.raw.signal;
-    const accept = "application/json, text/event-stream";
-    const call = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
-    answered = await passed(body.sent, () =>
-      callUpstream(upstream, { ...call, body: body.body, ...(body.sent && { sent: body.sent }) }),
-    );
-    const answer = isEventStream(answered)
-      ? relayEvents(c, answered, body.length(), settle)
-      : await relayWhole(c, answered, settle);
-    setQuota(answer.headers, admitted);
-    return answer;
-  } catch (error) {
-    // An answer that was lost may have cost something: what was reserved is assumed.
-    const end = tookNothing(error, answered, body.cut)
-      ? c.get("meter")().release(admission)
-      : settle(null, answered !== undefined && !answered.response.ok);
-    c.executionCtx.waitUntil(end.catch(logUnsettled));
-    throw error;
+  if ("replay" in admitted) {
+    await refuseOtherBody(call, admitted.replay);
+    return repeatAnswer(c.env.IMAGES, admitted.replay);
   }
+  const response = await new OpenAiRelay(c, call, admission, idempotency).relay(segments);
+  setQuota(response.headers, admitted);
+  return response;
 }
 
-type Settle = (costMicroUsd: number | null, failed?: boolean) => Promise<unknown>;
-
-interface RelayedBody {
-  readonly body: Uint8Array | ReadableStream<Uint8Array>;
-  /** Settles when a streamed body was sent. */
-  readonly sent?: Promise<unknown>;
-  readonly cut?: UnreadBody["cut"];
-  /** Of a streamed body without a stated length as much as it may have, until it has passed. */
-  readonly length: () => number;
+/** How a call ended. */
+interface End extends Bill {
+  readonly status: "COMPLETED" | "FAILED";
 }
 
-function relayedBody(opened: OpenedBody): RelayedBody {
-  if ("whole" in opened) return { body: opened.whole, length: () => opened.whole.byteLength };
-  const { length, limitBytes } = opened.large;
-  const { stream, sent, cut } = relayUnread(opened.large);
-  let known = length ?? limitBytes;
-  sent.then(
-    (total) => {
-      known = total;
-    },
-    () => {},
-  );
-  return { body: stream, sent, cut, length: () => known };
-}
+/** One admitted call, from its relay to its settlement. */
+class OpenAiRelay {
+  readonly #c: Context<JobEnv>;
+  readonly #call: OpenAiCall;
+  readonly #admission: string;
+  readonly #idempotency: Idempotency | undefined;
 
-function reserve(c: Context<JobEnv>, opened: OpenedBody): number {
-  const { model, maxMicroUsd } = c.get("target");
-  // A larger call is relayed unread.
-  if ("large" in opened) return maxMicroUsd;
-  const checked = callSchema.safeParse(parseBody(opened.whole));
-  if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected an object");
-  return model ? Math.min(model.reserve(checked.data), maxMicroUsd) : maxMicroUsd;
+  constructor(c: Context<JobEnv>, call: OpenAiCall, admission: string, idempotency: Idempotency | undefined) {
+    this.#c = c;
+    this.#call = call;
+    this.#admission = admission;
+    this.#idempotency = idempotency;
+  }
+
+  async relay(segments: readonly string[]): Promise<Response> {
+    const { body, sent, cut } = this.#call.relayed(this.#idempotency && ((digest) => this.#identify(digest)));
+    let answered: Answered | undefined;
+    try {
+      answered = await passed(sent, () =>
+        callUpstream(this.#c.get("upstream"), {
+          method: "POST",
+          segments,
+          repeatable: false,
+          waitMs: answerWaitMs,
+          accept: "application/json, text/event-stream",
+          body,
+          ...(sent && { sent }),
+          ...(this.#leaving && { signal: this.#leaving }),
+        }),
+      );
+      return isEventStream(answered) ? this.#relayEvents(answered) : await this.#relayWhole(answered);
+    } catch (error) {
+      if (tookNothing(error, answered, cut)) this.#after(this.#c.get("meter")().release(this.#admission));
+      else this.#fail(error, answered);
+      throw error;
+    }
+  }
+
+  /** A caller that leaves ends the call, unless its key says that it comes back for the answer. */
+  get #leaving(): AbortSignal | undefined {
+    return this.#idempotency ? undefined : this.#c.req.raw.signal;
+  }
+
+  #identify(digest: string): Promise<void> {
+    const meter = this.#c.get("meter")();
+    return meter.identify(this.#admission, digest).catch(() => {
+      throw new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
+    });
+  }
+
+  /** An answer that was lost may have cost something: what was reserved is assumed. */
+  #fail(error: unknown, answered: Answered | undefined): void {
+    const problem = asProblem(error);
+    const { requestId } = this.#c.get("exchange");
+    const status = answered && !answered.response.ok ? "FAILED" : "COMPLETED";
+    const bytes = new TextEncoder().encode(JSON.stringify(renderOpenAiProblem(problem, requestId)));
+    this.#after(this.#settle({ status, costMicroUsd: null }, { status: problem.status, contentType: jsonType, bytes }));
+  }
+
+  async #relayWhole(answered: Answered): Promise<Response> {
+    const answer = await readObject(answered);
+    const cost = costOf(answer, this.#c.get("target"));
+    const bytes = new TextEncoder().encode(JSON.stringify(answer));
+    const given = { status: 200, contentType: jsonType, bytes };
+    this.#after(this.#settle({ status: "COMPLETED", costMicroUsd: cost ?? null }, given));
+    const headers = { "Content-Type": jsonType };
+    if (cost === undefined) return new Response(bytes, { headers });
+    this.#c.get("exchange").costMicroUsd = cost;
+    return new Response(bytes, { headers: { ...headers, "X-Cost": formatUsd(cost) } });
+  }
+
+  /** One branch goes to the client untouched, the other is looked at for what it cost. */
+  #relayEvents({ response, clock }: Answered): Response {
+    clock.stop();
+    const contentType = "text/event-stream";
+    const headers = { "Content-Type": contentType, "Cache-Control": "no-cache" };
+    const [client, seen] = (response.body ?? new Response("").body)?.tee() ?? [];
+    if (!client || !seen) throw new TypeError("A body can be read twice");
+    const watched = new SeenStream(this.#idempotency ? keptBytes : 0).read(seen, this.#leaving).then((stream) => {
+      const bill = stream.bill(this.#c.get("target"), this.#call.length());
+      const bytes = stream.kept();
+      return this.#settle({ status: "COMPLETED", ...bill }, bytes && { status: 200, contentType, bytes });
+    });
+    this.#after(watched);
+    return new Response(client, { headers });
+  }
+
+  /** With a key the answer is kept first: whoever finds the call ended finds its answer. */
+  async #settle(end: End, answer: GivenAnswer | undefined): Promise<unknown> {
+    const admission = this.#admission;
+    const ref = this.#idempotency ? await keepAnswer(this.#c.env.IMAGES, admission, answer) : null;
+    const seenAt = Date.now();
+    return this.#c.get("meter")().settle({ admission, ref, ...end, seenAt, completedAt: seenAt });
+  }
+
+  #after(work: Promise<unknown>): void {
+    this.#c.executionCtx.waitUntil(work.catch(logUnsettled));
+  }
 }
 
 function isEventStream({ response }: Answered): boolean {
   return response.ok && /^text\/event-stream\b/i.test(response.headers.get("Content-Type") ?? "");
-}
-
-async function relayWhole(c: Context<JobEnv>, answered: Answered, settle: Settle): Promise<Response> {
-  const answer = await readObject(answered);
-  const cost = costOf(answer, c.get("target"));
-  c.executionCtx.waitUntil(settle(cost ?? null).catch(logUnsettled));
-  if (cost === undefined) return c.json(answer);
-  c.get("exchange").costMicroUsd = cost;
-  return c.json(answer, 200, { "X-Cost": formatUsd(cost) });
-}
-
-/** One branch goes to the client untouched, the other is looked at for what it cost, in large reads. */
-function relayEvents(
-  c: Context<JobEnv>,
-  { response, clock }: Answered,
-  requestBytes: number,
-  settle: Settle,
-): Response {
-  clock.stop();
-  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
-  if (!response.body) return new Response(null, { headers });
-  const [client, seen] = response.body.tee();
-  const cost = new SeenStream(requestBytes).read(seen, c.req.raw.signal).then((stream) => stream.cost(c.get("target")));
-  c.executionCtx.waitUntil(cost.then((micro) => settle(micro ?? null)).catch(logUnsettled));
-  return new Response(client, { headers });
 }

@@ -6,6 +6,7 @@ import { callUpstream } from "../upstream.ts";
 import { readJob, readObject } from "../upstream-answer.ts";
 import { getOff } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
+import { isAnswerMark } from "./kept-answer.ts";
 import { endingOf, settle } from "./settling.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
@@ -35,7 +36,7 @@ function handleOf(
   key: { owner: string; model: string },
   { ref, admission }: MeteredJob,
 ) {
-  return ref === null ? Promise.resolve(null) : handles.mint(key, { ref, admission });
+  return ref === null || isAnswerMark(ref) ? Promise.resolve(null) : handles.mint(key, { ref, admission });
 }
 
 /** Cancels what still waits, at most so many a call, and says how many it were. */

@@ -12,11 +12,10 @@ import { answerJob, logUnsettled } from "./answer.ts";
 import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
+import { readIdempotency, refuseOtherBody } from "./idempotency-key.ts";
 import { answerLarge } from "./large-answer.ts";
 import { outlive } from "./outlive.ts";
 import { type JobEnv, jobKey } from "./target.ts";
-
-const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
 export function submit(c: Context<JobEnv>, submission: Submission): Promise<Response> {
   return outlive(c, takeIn(c, submission));
@@ -26,8 +25,7 @@ async function takeIn(c: Context<JobEnv>, submission: Submission): Promise<Respo
   const { operation, waitMs, admission } = submission;
   const admitted = await admit(c, await admitRequest(c, submission));
   if ("replay" in admitted) {
-    const { digest } = submission.envelope;
-    if (digest && (await digest()) !== admitted.replay.digest) throw otherBody;
+    await refuseOtherBody(submission.envelope, admitted.replay);
     return replay(c, operation, waitMs, admitted.replay);
   }
 
@@ -65,16 +63,12 @@ export async function admitRequest(
   c: Context<JobEnv>,
   { operation, waitMs, admission, envelope }: Submission,
 ): Promise<AdmitRequest> {
-  const key = c.req.header("Idempotency-Key");
-  if (key !== undefined && !idempotencyKey.test(key)) {
-    throw new Problem("INVALID_REQUEST", "Idempotency-Key: expected 1 to 255 visible ASCII characters");
-  }
   return {
     ...payerTerms(c),
     ...{ admission, operation, reserveMicroUsd: envelope.reserveMicroUsd, ttlMs: envelope.ttlMs },
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
-    idempotency: key === undefined ? undefined : { key, fingerprint: await fingerprint(c, operation, envelope) },
+    idempotency: await readIdempotency(c.req.raw.headers, [operation, c.get("target").name], envelope),
   };
 }
 
@@ -84,18 +78,6 @@ export function payerTerms(c: Context<JobEnv>) {
   const { name, model } = c.get("target");
   return { owner, bearer: { issuedAt, tokenId }, model: name, kind: model?.kind, ...claimsOf(c.var) };
 }
-
-/** A large body goes by its beginning here, whatever length it states: its digest decides. */
-async function fingerprint(c: Context<JobEnv>, operation: string, { bytes, digest }: Envelope): Promise<string> {
-  const size = digest ? "large" : bytes.byteLength;
-  const head = new TextEncoder().encode(`${operation}\n${c.get("target").name}\n${size}\n`);
-  const whole = new Uint8Array(head.byteLength + bytes.byteLength);
-  whole.set(head);
-  whole.set(bytes, head.byteLength);
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", whole)).toHex();
-}
-
-const otherBody = new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another body.");
 
 type Admitted = Exclude<AdmitAnswer, { code: unknown }>;
 

@@ -79,10 +79,10 @@ export class Endings {
     const job = this.#stores.jobs.find(found.admission) ?? found;
     if (job.endedAt !== null && !job.assumed) return;
     const joined = job.operation === joinedOperation;
-    const charge = joined ? freeRide : chargeOf(ending.status, ending.costMicroUsd, job.reserved);
+    const charge = joined ? freeRide : chargeOf(ending.status, ending.costMicroUsd, job.reserved, ending.assumedMicroUsd);
     /** An assumption is corrected by a truth, not by another assumption. */
     if (job.endedAt !== null && charge.assumed) return;
-    if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: the reservation counts");
+    if (charge.assumed && ending.status === "COMPLETED" && ending.assumedMicroUsd === undefined) log(job, "no cost in the answer: the reservation counts");
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
     /** The handle of a first admission may tell of a failure that a retry has behind it. */
     const stale = job.admission !== ending.admission && charge.microUsd === 0;
@@ -94,7 +94,8 @@ export class Endings {
     const { microUsd, assumed } = charge;
     this.#stores.spend(job, now, takenBack(job), assumed ? { assumed: microUsd } : { known: microUsd });
     this.#stores.jobs.end(job, { status, charged: microUsd, assumed, endedAt });
-    if (job.ref === null) this.#stores.freeKey(job);
+    /** Of an OpenAI call nobody ever learns an id: its key stays, since the upstream may have had the call. */
+    if (job.ref === null && job.operation !== "openai") this.#stores.freeKey(job);
   }
 
   notify(admission: string, body: string, now: number): void {

@@ -68,6 +68,8 @@ export interface Ending {
   readonly status: JobState;
   /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
   readonly costMicroUsd: number | null;
+  /** Where nobody said the cost: what was handed out is worth so much. It is charged as assumed, at most the reservation. */
+  readonly assumedMicroUsd?: number;
   readonly seenAt: number;
   /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
   readonly completedAt: number;

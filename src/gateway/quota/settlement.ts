@@ -8,7 +8,12 @@ export interface Charge {
 }
 
 /** A cost that cannot be true counts as none; one far above the estimate counts as it is. */
-export function chargeOf(status: JobState, cost: unknown, reservedMicroUsd: number): Charge {
+export function chargeOf(
+  status: JobState,
+  cost: unknown,
+  reservedMicroUsd: number,
+  handedOutMicroUsd = reservedMicroUsd,
+): Charge {
   const truth = trueCost(cost);
   switch (status) {
     case "FAILED":
@@ -17,7 +22,7 @@ export function chargeOf(status: JobState, cost: unknown, reservedMicroUsd: numb
     case "CANCELLED":
       return { microUsd: truth ?? 0, assumed: truth === undefined };
     default:
-      return { microUsd: truth ?? reservedMicroUsd, assumed: truth === undefined };
+      return { microUsd: truth ?? Math.min(handedOutMicroUsd, reservedMicroUsd), assumed: truth === undefined };
   }
 }
 
