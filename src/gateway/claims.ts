@@ -1,13 +1,13 @@
 // What a caller's token says of the quota, as a meter asks it: the plan, and what the token narrows.
 import type { GatewayEnv } from "./env.ts";
 import { plansOf } from "./quota/admin-plans.ts";
-import type { Claims } from "./quota/admissions.ts";
+import type { Terms } from "./quota/metering.ts";
 
 export function claimsOf({
   config,
   control,
   principal,
-}: Pick<GatewayEnv["Variables"], "config" | "control" | "principal">): Claims {
+}: Pick<GatewayEnv["Variables"], "config" | "control" | "principal">): Terms {
   const { plan = config.defaultPlan, tokenId, rules, maxCostMicroUsd } = principal;
   const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
   return {
@@ -17,5 +17,6 @@ export function claimsOf({
       narrows && tokenId !== undefined
         ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
         : undefined,
+    hasCeiling: true,
   };
 }

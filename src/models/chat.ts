@@ -92,15 +92,16 @@ function answerIn({ max_tokens, max_completion_tokens, max_output_tokens }: Part
   return limits.length === 0 ? longest : Math.max(...limits, ...[max_output_tokens].filter(isCount));
 }
 
-/** An upper bound in micro-USD, of a call without faults whose body has so many bytes. */
-export function reserveChat(call: Chat, bytes: number, price: TokenPrice): number {
+/** An upper bound in micro-USD, of a call without faults whose body has so many bytes. Of a large one only a part was read. */
+export function reserveChat(call: Partial<Chat>, bytes: number, price: TokenPrice): number {
   const read = isText(call) ? price.read(bytes) : price.windowTokens;
   const written = Math.min(choicesIn(call) * answerIn(call, price.longestAnswer), price.longestAnswer);
   return price.cost(read, written);
 }
 
 /** How many tokens a picture or a sound becomes, its address does not say. */
-function isText({ messages }: Chat): boolean {
+function isText({ messages }: Partial<Chat>): boolean {
+  if (!messages) return false;
   return messages.every(({ content }) => !Array.isArray(content) || content.every(({ type }) => textual.has(type)));
 }
 const textual: ReadonlySet<string> = new Set(["text", "refusal"]);

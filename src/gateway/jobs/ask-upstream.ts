@@ -15,7 +15,7 @@ import { endingOf } from "./settling.ts";
 const keptBytes = 4 * 1024 * 1024;
 
 export function asker(config: Config, links: Links, upstream: Upstream): AskUpstream {
-  return async ({ model, ref, owner, admission }) => {
+  return async ({ model, upstreamId: ref, owner, admission }) => {
     try {
       const segments = [model, "status", ref];
       const signal = AbortSignal.timeout(upstream.times.headMs + upstream.times.bodyMs);

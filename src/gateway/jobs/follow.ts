@@ -113,7 +113,8 @@ export async function getOff(c: Context<JobEnv>, { ref, admission }: Handle): Pr
   links.detached(admission, now);
   // What the leader reserved is settled at the job's true end: the others' picture is paid for.
   if (rode === "lead") return true;
-  const ending = { admission, ref, status: "CANCELLED", costMicroUsd: 0, seenAt: now, completedAt: now } as const;
+  const at = { askedAt: now, seenAt: now, completedAt: now };
+  const ending = { admission, upstreamId: ref, status: "CANCELLED", costMicroUsd: 0, ...at } as const;
   c.executionCtx.waitUntil(c.get("meter")().settle(ending).catch(logUnsettled));
   return true;
 }
@@ -138,6 +139,7 @@ async function runAgain(c: Context<JobEnv>, job: Handle): Promise<Response> {
   const admitted = await admit(c, {
     ...payerTerms(c),
     ...{ admission, operation: "retry", reserveMicroUsd: known?.reservedMicroUsd || c.get("target").maxMicroUsd },
+    ...{ inputBytes: 0, hasNotice: false, retryOf: { admission: job.admission, upstreamId: job.ref } },
     ...{ ttlMs: retryTtlMs, retentionMs: retryRetentionMs, webhook: undefined, idempotency: undefined },
   });
   let answered: Answered | undefined;
@@ -147,7 +149,7 @@ async function runAgain(c: Context<JobEnv>, job: Handle): Promise<Response> {
     const answer = await readJob(answered);
     forgetEnding(job.admission);
     c.get("images").links.forget(job.admission);
-    c.executionCtx.waitUntil(meter.bind(admission, job.ref).catch(logUnsettled));
+    c.executionCtx.waitUntil(meter.bind([{ admission, upstreamId: job.ref }]).catch(logUnsettled));
     const body = await answerJob(c, answer, job, c.req.param("job") ?? "");
     setQuota(body.headers, admitted);
     return body;

@@ -43,8 +43,9 @@ async function takeNotice(c: GatewayContext, images: Images, upstream: () => Ups
 
   const { input: _, webhook: __, ...answer } = checked.data;
   const handle = { ref: checked.data.id, admission: hook.admission };
-  if (job.ref === null) await meter.bind(hook.admission, handle.ref);
-  else if (job.ref !== handle.ref) throw new Problem("JOB_NOT_FOUND", "job not found");
+  const { upstreamId } = job;
+  if (upstreamId === null) await meter.bind([{ admission: hook.admission, upstreamId: handle.ref }]);
+  else if (upstreamId !== handle.ref) throw new Problem("JOB_NOT_FOUND", "job not found");
   const known = findModel(job.model);
   const target = { name: job.model, model: known, maxMicroUsd: job.reservedMicroUsd };
   const ending = endingOf(answer as UpstreamJob, target, handle, Date.now());
@@ -63,14 +64,14 @@ async function takeNotice(c: GatewayContext, images: Images, upstream: () => Ups
   const inPart = async () => {
     const ask = asker({ ...config, publicUrl: origin }, images.links, upstream());
     const { output, ...others } = answer as UpstreamJob;
-    const asked = await ask(owned);
+    const asked = await ask({ ...owned, upstreamId: handle.ref });
     const said = { ...ending, body: JSON.stringify({ ...others, id }) };
     if (!isEnd(asked)) return { ...said, media: (await present(true)).kept };
     return { ...said, ...asked, costMicroUsd: asked.costMicroUsd ?? said.costMicroUsd };
   };
   const { body, ...told } = await (notice.isPart ? inPart() : inFull());
   const settled = await meter.settle(told);
-  if (settled.wantsNotice) await meter.notify(hook.admission, body);
+  if (settled.wantsNotice) await meter.notify(settled.admission, body);
   return c.json({ received: true });
 }
 

@@ -46,7 +46,10 @@ export async function answerLarge(c: Context<JobEnv>, source: ByteSource, job: F
   });
   const told = done.then(async ({ facts, fault }) => {
     const ref = job.ref ?? facts.id;
-    if (job.ref === undefined && isRef(ref)) await c.get("meter")().bind(admission, ref);
+    if (job.ref === undefined && isRef(ref))
+      await c
+        .get("meter")()
+        .bind([{ admission, upstreamId: ref }]);
     const { answer, ending } = (fault === undefined && seen) || {};
     if (answer && ending) await settle(c.get("meter"), ending, () => noticeOf(c, answer, ending));
   });
@@ -136,7 +139,7 @@ async function concludeSeen(
 /** The client's webhook gets the output too, which has passed by: it is asked for once more. */
 async function noticeOf(c: Context<JobEnv>, seen: UpstreamJob, ending: Ending): Promise<string> {
   const upstream = c.get("upstream");
-  const { admission, ref } = ending;
+  const { admission, upstreamId: ref } = ending;
   if (ref === null) return JSON.stringify(seen);
   const again = callUpstream(upstream, {
     method: "GET",

@@ -15,9 +15,22 @@ import type { JobEnv, Target } from "./target.ts";
 export interface OpenAiCall extends KeyedBody {
   readonly reserveMicroUsd: number;
   /** Of a large body without a stated length as much as it may have, until it has passed. */
-  readonly length: () => number;
-  /** `identify` is told the digest of a large body before its last byte is sent, where it is wanted. */
-  readonly relayed: (identify: ((digest: string) => Promise<void>) | undefined) => RelayedCall;
+  readonly inputBytes: () => number;
+  readonly relayed: (passing: Passing) => RelayedCall;
+}
+
+/** How a large body passes. */
+export interface Passing {
+  /** Its digest is wanted too, which costs time. */
+  readonly digested: boolean;
+  /** Called with what the body says before its last byte is sent; a Problem that it throws cuts the body off. */
+  readonly accept: (passed: Passed) => Promise<void>;
+}
+
+export interface Passed {
+  readonly reserveMicroUsd: number;
+  readonly inputBytes: number;
+  readonly digest: string | undefined;
 }
 
 export interface RelayedCall {
@@ -41,7 +54,7 @@ function wholeCall(bytes: Uint8Array, target: Target): OpenAiCall {
   const value = parseBody(bytes);
   if (!isObject(value)) throw new Problem("INVALID_REQUEST", "body: expected an object");
   const { reserveMicroUsd, body } = checked(value, bytes, target);
-  return { reserveMicroUsd, bytes, length: () => bytes.byteLength, relayed: () => ({ body }) };
+  return { reserveMicroUsd, bytes, inputBytes: () => bytes.byteLength, relayed: () => ({ body }) };
 }
 
 /** What was checked is what is relayed: of a member that is written twice another parser might take the first. */
@@ -65,40 +78,39 @@ function withUsage<T extends { stream_options?: object | null | undefined }>(cha
   return { ...chat, stream_options: { ...chat.stream_options, include_usage: true } };
 }
 
-/** Admitted at the highest price; what it says is known when its last byte is. */
+/** Admitted at the highest price: what it says is known when its last byte is. */
 function largeCall(body: LargeBody, target: Target): OpenAiCall {
-  let bytes = body.length ?? body.limitBytes;
+  let inputBytes = body.length ?? body.limitBytes;
   return {
     reserveMicroUsd: target.maxMicroUsd,
     bytes: body.source.head.subarray(0, wholeBytes),
     digest: () => readDigest(body),
-    length: () => bytes,
-    relayed: (identify) =>
-      relayLarge(body, identify, (summary) => {
-        bytes = summary.bytes;
-        return faultOf(summary, target);
+    inputBytes: () => inputBytes,
+    relayed: (passing) =>
+      relayLarge(body, passing.digested, async (summary, digest) => {
+        inputBytes = summary.bytes;
+        await passing.accept({ reserveMicroUsd: priceOf(summary, target), inputBytes, digest });
       }),
   };
 }
 
-type Check = (summary: ObjectSummary) => Problem | undefined;
+type Check = (summary: ObjectSummary, digest: string | undefined) => Promise<void>;
 
-function relayLarge(
-  body: LargeBody,
-  identify: ((digest: string) => Promise<void>) | undefined,
-  check: Check,
-): RelayedCall {
+function relayLarge(body: LargeBody, isDigested: boolean, check: Check): RelayedCall {
   const lastByte = new LastByte();
-  const digested = identify && digestAsItPasses(body.source);
+  const digested = isDigested ? digestAsItPasses(body.source) : undefined;
   const { stream, done } = scanObject<Problem>({
     source: digested?.source ?? body.source,
     length: body.length,
     limitBytes: body.limitBytes,
     verdict: async (summary) => {
-      const problem = check(summary);
-      if (problem) return problem;
-      if (identify && digested) await identify(await digested.digest());
-      return lastByte.send() ? undefined : brokenOff("sink-gone", body.limitBytes);
+      try {
+        await check(summary, await digested?.digest());
+        return lastByte.send() ? undefined : brokenOff("sink-gone", body.limitBytes);
+      } catch (error) {
+        if (error instanceof Problem) return error;
+        throw error;
+      }
     },
   });
   const sent = done.then((outcome) => {
@@ -109,12 +121,13 @@ function relayLarge(
 }
 
 /** Of a member that was too large to be read only its name is known. */
-function faultOf({ members }: ObjectSummary, { model }: Target): Problem | undefined {
+function priceOf({ members, bytes }: ObjectSummary, { model, maxMicroUsd }: Target): number {
   const all = [...members];
   const unread = new Set(all.filter(([, { value }]) => value === undefined).map(([name]) => name));
   const read = Object.fromEntries(all.filter(([name]) => !unread.has(name)).map(([name, { value }]) => [name, value]));
   const faults = model?.tokens ? readChat(read, unread).faults : passthroughSchema.safeParse(read).error?.issues;
-  return faults && faults.length > 0 ? invalid(faults) : undefined;
+  if (faults && faults.length > 0) throw invalid(faults);
+  return model?.tokens ? reserveChat(read, bytes, model.tokens) : maxMicroUsd;
 }
 
 function invalid(faults: readonly Fault[]): Problem {

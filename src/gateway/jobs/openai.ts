@@ -4,12 +4,13 @@ import { limits } from "../../contract/limits.ts";
 import { asProblem, Problem, renderOpenAiProblem } from "../../errors.ts";
 import type { OpenAiRoute } from "../../models/model.ts";
 import { newAdmission } from "../admission.ts";
+import { claimsOf } from "../claims.ts";
 import { type Answered, callUpstream } from "../upstream.ts";
 import { readObject } from "../upstream-answer.ts";
 import { formatUsd, logUnsettled } from "./answer.ts";
 import { type Idempotency, readIdempotency, refuseOtherBody } from "./idempotency-key.ts";
 import { type GivenAnswer, keepAnswer, keptBytes, repeatAnswer } from "./kept-answer.ts";
-import { type OpenAiCall, openCall } from "./openai-call.ts";
+import { type OpenAiCall, openCall, type Passed } from "./openai-call.ts";
 import { outlive } from "./outlive.ts";
 import { type Bill, SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
@@ -50,6 +51,8 @@ async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promi
     admission,
     operation: "openai",
     reserveMicroUsd: call.reserveMicroUsd,
+    inputBytes: call.inputBytes(),
+    hasNotice: false,
     webhook: undefined,
     idempotency,
     ttlMs: answerWaitMs,
@@ -57,7 +60,7 @@ async function relayPost(c: Context<JobEnv>, segments: readonly string[]): Promi
   });
   if ("replay" in admitted) {
     await refuseOtherBody(call, admitted.replay);
-    return repeatAnswer(c.env.IMAGES, admitted.replay);
+    return repeatAnswer(c.env.IMAGES, admitted.replay.admission, Date.now());
   }
   const response = await new OpenAiRelay(c, call, admission, idempotency).relay(segments);
   setQuota(response.headers, admitted);
@@ -75,6 +78,7 @@ class OpenAiRelay {
   readonly #call: OpenAiCall;
   readonly #admission: string;
   readonly #idempotency: Idempotency | undefined;
+  readonly #askedAt = Date.now();
 
   constructor(c: Context<JobEnv>, call: OpenAiCall, admission: string, idempotency: Idempotency | undefined) {
     this.#c = c;
@@ -84,7 +88,10 @@ class OpenAiRelay {
   }
 
   async relay(segments: readonly string[]): Promise<Response> {
-    const { body, sent, cut } = this.#call.relayed(this.#idempotency && ((digest) => this.#identify(digest)));
+    const { body, sent, cut } = this.#call.relayed({
+      digested: this.#idempotency !== undefined,
+      accept: (passed) => this.#amend(passed),
+    });
     let answered: Answered | undefined;
     try {
       answered = await passed(sent, () =>
@@ -112,11 +119,16 @@ class OpenAiRelay {
     return this.#idempotency ? undefined : this.#c.req.raw.signal;
   }
 
-  #identify(digest: string): Promise<void> {
-    const meter = this.#c.get("meter")();
-    return meter.identify(this.#admission, digest).catch(() => {
-      throw new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
-    });
+  /** A large body turned out to ask for so much. */
+  async #amend(passed: Passed): Promise<void> {
+    const terms = claimsOf(this.#c.var);
+    const answer = await this.#c
+      .get("meter")()
+      .amend(this.#admission, { terms, ...passed })
+      .catch(() => {
+        throw new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
+      });
+    if ("code" in answer) throw new Problem(answer.code, answer.detail);
   }
 
   /** An answer that was lost may have cost something: what was reserved is assumed. */
@@ -148,7 +160,7 @@ class OpenAiRelay {
     const [client, seen] = (response.body ?? new Response("").body)?.tee() ?? [];
     if (!client || !seen) throw new TypeError("A body can be read twice");
     const watched = new SeenStream(this.#idempotency ? keptBytes : 0).read(seen, this.#leaving).then((stream) => {
-      const bill = stream.bill(this.#c.get("target"), this.#call.length());
+      const bill = stream.bill(this.#c.get("target"), this.#call.inputBytes());
       const bytes = stream.kept();
       return this.#settle({ status: "COMPLETED", ...bill }, bytes && { status: 200, contentType, bytes });
     });
@@ -156,12 +168,14 @@ class OpenAiRelay {
     return new Response(client, { headers });
   }
 
-  /** With a key the answer is kept first: whoever finds the call ended finds its answer. */
+  /** With a key the answer is kept first: where the call is over, its answer is there. */
   async #settle(end: End, answer: GivenAnswer | undefined): Promise<unknown> {
     const admission = this.#admission;
-    const ref = this.#idempotency ? await keepAnswer(this.#c.env.IMAGES, admission, answer) : null;
+    if (this.#idempotency) await keepAnswer(this.#c.env.IMAGES, admission, answer);
     const seenAt = Date.now();
-    return this.#c.get("meter")().settle({ admission, ref, ...end, seenAt, completedAt: seenAt });
+    return this.#c
+      .get("meter")()
+      .settle({ admission, upstreamId: null, ...end, askedAt: this.#askedAt, seenAt, completedAt: seenAt });
   }
 
   #after(work: Promise<unknown>): void {

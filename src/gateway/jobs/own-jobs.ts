@@ -6,7 +6,6 @@ import { callUpstream } from "../upstream.ts";
 import { readJob, readObject } from "../upstream-answer.ts";
 import { getOff } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
-import { isAnswerMark } from "./kept-answer.ts";
 import { endingOf, settle } from "./settling.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
@@ -34,9 +33,9 @@ function describe({ status, admittedAt, endedAt }: MeteredJob) {
 function handleOf(
   handles: ReturnType<typeof handlesOf>,
   key: { owner: string; model: string },
-  { ref, admission }: MeteredJob,
+  { upstreamId: ref, admission }: MeteredJob,
 ) {
-  return ref === null || isAnswerMark(ref) ? Promise.resolve(null) : handles.mint(key, { ref, admission });
+  return ref === null ? Promise.resolve(null) : handles.mint(key, { ref, admission });
 }
 
 /** Cancels what still waits, at most so many a call, and says how many it were. */
@@ -44,7 +43,7 @@ export async function purge(c: Context<JobEnv>): Promise<Response> {
   if (c.get("principal").kind === "operator") return relayForOperator(c, "POST", "purge-queue", "");
   const { owner, model } = jobKey(c);
   const open = await reached(c.get("meter")().openJobs(owner, model, purgedAtOnce));
-  const bound = open.filter((job): job is MeteredJob & { ref: string } => job.ref !== null);
+  const bound = open.flatMap((job) => (job.upstreamId === null ? [] : [{ ...job, ref: job.upstreamId }]));
   let removed = 0;
   for (let at = 0; at < bound.length; at += callsAtOnce) {
     const batch = bound.slice(at, at + callsAtOnce).map((job) => cancelWaiting(c, job));

@@ -17,7 +17,7 @@ export function endingOf(
 ): Ending | undefined {
   if (!isState(answer.status) || !isFinal(answer.status)) return undefined;
   return {
-    ...{ admission, ref, status: answer.status, seenAt },
+    ...{ admission, upstreamId: ref, status: answer.status, askedAt: seenAt, seenAt },
     costMicroUsd: costOf(answer.output, target) ?? null,
     completedAt: completionOf(answer, admission, seenAt),
   };
@@ -65,7 +65,7 @@ export function settle(
 async function tell(meter: Remote<Metering>, ending: Ending, body: () => string | Promise<string>): Promise<void> {
   const settled = await meter.settle(ending);
   told.set(ending.admission, true, ending.seenAt + rememberMs);
-  if (settled.wantsNotice) await meter.notify(ending.admission, await body());
+  if (settled.wantsNotice) await meter.notify(settled.admission, await body());
 }
 
 export function isTold(admission: string, now: number): boolean {

@@ -130,7 +130,12 @@ async function takeOff(c: Context<JobEnv>, submission: Submission, name: string)
   const ref = job?.id;
   if (!job || !isRef(ref))
     return abandon(new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job."), true);
-  c.executionCtx.waitUntil(c.get("meter")().bind(admission, ref).catch(logUnsettled));
+  c.executionCtx.waitUntil(
+    c
+      .get("meter")()
+      .bind([{ admission, upstreamId: ref }])
+      .catch(logUnsettled),
+  );
   await Promise.all([
     flights.takeOff(name, admission, ref),
     flights.expect(name, { ...jobKey(c), ref }, admission, "lead"),
@@ -190,7 +195,7 @@ async function ride(c: Context<JobEnv>, submission: Submission, name: string, le
     release();
     return undefined;
   }
-  c.executionCtx.waitUntil(meter.bind(admission, ref).catch(logUnsettled));
+  c.executionCtx.waitUntil(meter.bind([{ admission, upstreamId: ref }]).catch(logUnsettled));
   await flights.expect(name, { ...jobKey(c), ref }, admission, "joined").catch(logUnshared);
   return { ref, admitted };
 }

@@ -4,7 +4,7 @@ import type { JobRequest } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
 import { type ErrorCode, Problem } from "../../errors.ts";
 import { claimsOf } from "../claims.ts";
-import type { AdmitAnswer, AdmitRequest } from "../quota/metering.ts";
+import type { AdmitAnswer, AdmitRequest, Replay } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
 import { type Answered, callUpstream, dropBody } from "../upstream.ts";
 import { type OpenedJob, openJob, readJob } from "../upstream-answer.ts";
@@ -39,7 +39,12 @@ async function takeIn(c: Context<JobEnv>, submission: Submission): Promise<Respo
   const ref = job.id;
   if (!isRef(ref)) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job.");
   const handle = await handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
-  c.executionCtx.waitUntil(c.get("meter")().bind(admission, ref).catch(logUnsettled));
+  c.executionCtx.waitUntil(
+    c
+      .get("meter")()
+      .bind([{ admission, upstreamId: ref }])
+      .catch(logUnsettled),
+  );
   const response = await answerJob(c, job, { ref, admission }, handle);
   setQuota(response.headers, admitted);
   return response;
@@ -68,6 +73,8 @@ export async function admitRequest(
     ...{ admission, operation, reserveMicroUsd: envelope.reserveMicroUsd, ttlMs: envelope.ttlMs },
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
+    inputBytes: envelope.bytes.byteLength,
+    hasNotice: (await hookUrl(c, admission)) !== undefined,
     idempotency: await readIdempotency(c.req.raw.headers, [operation, c.get("target").name], envelope),
   };
 }
@@ -124,7 +131,7 @@ export async function relay(
   const upstream = c.get("upstream");
   const relayed = envelope.relayed(await hookUrl(c, admission), {
     digested: c.req.header("Idempotency-Key") !== undefined,
-    accept: (request, digest) => tellOfPassed(c, admission, request, digest),
+    accept: (request, digest) => tellOfPassed(c, admission, envelope, request, digest),
   });
   let answered: Answered | undefined;
   try {
@@ -168,14 +175,15 @@ export async function passed(sent: Promise<unknown> | undefined, call: () => Pro
 async function tellOfPassed(
   c: Context<JobEnv>,
   admission: string,
+  envelope: Envelope,
   { webhook }: JobRequest,
   digest: string | undefined,
 ): Promise<void> {
-  const meter = c.get("meter")();
-  await Promise.all([
-    webhook !== undefined && meter.owe(admission, webhook),
-    digest !== undefined && meter.identify(admission, digest),
-  ]).catch(() => {
+  const { bytes, reserveMicroUsd } = envelope;
+  const terms = claimsOf(c.var);
+  const amendment = { terms, reserveMicroUsd, inputBytes: bytes.byteLength, webhook, digest };
+  const amending = c.get("meter")().amend(admission, amendment);
+  await amending.catch(() => {
     throw meterAway();
   });
 }
@@ -187,8 +195,10 @@ export async function replay(
   c: Context<JobEnv>,
   operation: "run" | "runsync",
   waitMs: number,
-  job: { ref: string; admission: string },
+  { upstreamId: ref, admission }: Replay,
 ): Promise<Response> {
+  if (ref === null) throw new Problem("IN_PROGRESS", "Nobody has learned yet what became of the first request.");
+  const job = { ref, admission };
   const handle = await handlesOf(c.get("config")).mint(jobKey(c), job);
   const upstream = c.get("upstream");
   const model = c.get("target").name;

@@ -4,15 +4,12 @@ import { decide, neededOf, type Standing } from "./decide.ts";
 import type { Endings } from "./endings.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import { joinedOperation } from "./metered-jobs.ts";
-import type { AdmitAnswer, AdmitRequest } from "./metering.ts";
+import type { AdmitAnswer, AdmitRequest, Claims } from "./metering.ts";
 import { dayOf } from "./periods.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
 import type { Counter } from "./request-windows.ts";
 import { payersAccount } from "./spending.ts";
 import { type Account, standingsOf } from "./standings.ts";
-
-/** Whose rules count: what the token claims, and what it narrows. */
-export type Claims = Pick<AdmitRequest, "plan" | "plans" | "token">;
 
 /** The request passes every rule, and the app's budget must be asked before it is admitted. */
 export const needsLease = Symbol("needs a lease");
@@ -42,9 +39,10 @@ export class Admissions {
       const detail = "This Idempotency-Key was used for another request.";
       return { admitted: false, code: "IDEMPOTENCY_MISMATCH", detail };
     }
-    if (row.ref !== null) {
+    const first = this.#stores.jobs.find(row.admission);
+    if (row.ref !== null || (first && first.endedAt !== null)) {
       const { admission, ref, digest } = row;
-      return { admitted: false, replay: { admission, ref, ...(digest !== null && { digest }) } };
+      return { admitted: false, replay: { admission, upstreamId: ref, ...(digest !== null && { digest }) } };
     }
     const detail = "The request with this Idempotency-Key is still being submitted.";
     return { admitted: false, code: "IN_PROGRESS", detail, retryAfterSeconds: 1 };
@@ -69,7 +67,7 @@ export class Admissions {
     return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, request)) };
   }
 
-  #accounts({ plan, plans, token }: Claims, now: number): Account[] {
+  #accounts({ plan, plans, token }: Pick<Claims, "plan" | "plans" | "token">, now: number): Account[] {
     const { settings } = this.#stores;
     const payers = { id: payersAccount, rules: settings.rules(plan, plans), granted: settings.granted(now) };
     if (!token) return [payers];

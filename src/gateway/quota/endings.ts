@@ -7,7 +7,7 @@ import { assumeCharge, type Charge, chargeOf, isFarOff } from "./settlement.ts";
 
 /** Another admission pays. */
 const freeRide: Charge = { microUsd: 0, assumed: false };
-const notThere: Settled = { first: false, chargedMicroUsd: 0, wantsNotice: false };
+const notThere: Settled = { admission: "", first: false, chargedMicroUsd: 0, isAssumed: false, wantsNotice: false };
 /** As many overdue reservations as one admission settles, where the alarm is late. */
 const expireAtOnce = 4;
 /** How many overdue jobs one alarm handles before it makes room for calls. */
@@ -60,11 +60,17 @@ export class Endings {
       const after = this.#stores.jobs.find(job.admission) ?? job;
       const wantsNotice = isFinal(ending.status) && after.webhook !== null;
       const first = job.endedAt === null && after.endedAt !== null;
-      return { first, chargedMicroUsd: after.charged, wantsNotice };
+      return {
+        admission: job.admission,
+        first,
+        chargedMicroUsd: after.charged,
+        isAssumed: after.assumed === 1,
+        wantsNotice,
+      };
     });
   }
 
-  #settledBy({ admission, ref }: Ending): JobRow | undefined {
+  #settledBy({ admission, upstreamId: ref }: Ending): JobRow | undefined {
     const named = this.#stores.jobs.find(admission);
     if (named?.operation === joinedOperation) return named;
     return (named && ref !== null && this.#stores.jobs.findByRef(named.owner, ref)) || named;
@@ -75,7 +81,7 @@ export class Endings {
   }
 
   #settle(found: JobRow, ending: Ending, now: number): void {
-    if (found.ref === null && ending.ref !== null) this.#bind(found, ending.ref, now);
+    if (found.ref === null && ending.upstreamId !== null) this.#bind(found, ending.upstreamId, now);
     const job = this.#stores.jobs.find(found.admission) ?? found;
     if (job.endedAt !== null && !job.assumed) return;
     const joined = job.operation === joinedOperation;

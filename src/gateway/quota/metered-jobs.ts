@@ -264,11 +264,12 @@ export function describeJob(job: JobRow): MeteredJob {
   return {
     admission: job.admission,
     owner: job.owner,
-    ref: job.ref,
+    upstreamId: job.ref,
     model: job.model,
     status: job.status ?? openStatus(job.seen),
     reservedMicroUsd: job.reserved,
     costMicroUsd: job.endedAt === null ? null : job.charged,
+    isAssumed: job.assumed === 1,
     admittedAt: job.admittedAt,
     endedAt: job.endedAt,
   };

@@ -4,32 +4,76 @@ import type { ErrorCode } from "../../errors.ts";
 import type { Kind } from "../../models/model.ts";
 import type { Rule } from "../rules.ts";
 
-/** Asked before the relay: the meter answers in one turn, and what it counts is all or nothing. */
-export interface AdmitRequest {
+/** The upstream took the admission's job, and calls it so. */
+export interface Binding {
   readonly admission: string;
-  readonly owner: string;
-  /** What the operator's revocations are held against, at once and not only within 20 s. */
-  readonly bearer: { readonly issuedAt: number; readonly tokenId: string | undefined };
-  readonly model: string;
-  readonly kind: Kind | undefined;
-  readonly operation: "run" | "runsync" | "retry" | "openai";
+  readonly upstreamId: string;
+}
+
+/** Which rules count for a caller: what its token claims, and what the token narrows. */
+export interface Claims {
   /** The plan that the token claims, else the default one; the operator's override in the meter goes before it. */
   readonly plan: string;
-  /** The operator's plans by name, as control has them, in JSON. */
+  /** The operator's plans by name, as CONTROL has them, in JSON. */
   readonly plans: string;
   /** The token's own narrowing, counted per token. */
   readonly token:
     | { readonly id: string; readonly rules: readonly Rule[]; readonly maxCostMicroUsd?: number }
     | undefined;
+}
+
+/** What a caller's requests are admitted under. */
+export interface Terms extends Claims {
+  /** Whether the app has a ceiling: without one BUDGET is reported to, and not asked. */
+  readonly hasCeiling: boolean;
+  /** An anonymous IPv6 caller's /48, whose meter has ten times the limits of the /64's. */
+  readonly network?: string;
+}
+
+/** Asked before the relay: the meter answers in one turn, and what it counts is all or nothing. */
+export interface AdmitRequest extends Terms {
+  readonly admission: string;
+  readonly owner: string;
+  /** What the operator's revocations are held against, at once and not only within 20 s. */
+  readonly bearer: Bearer;
+  readonly model: string;
+  readonly kind: Kind | undefined;
+  readonly operation: "run" | "runsync" | "retry" | "openai";
+  /** Micro-USD: a safe integer, not negative. */
   readonly reserveMicroUsd: number;
-  /** It rides on another admission's job, which pays: it counts as a request, takes no place and is charged nothing. */
+  /** Of the whole body as it was sent: what text that is handed out costs is reckoned from it. */
+  readonly inputBytes: number;
+  /** The upstream was given an address to tell of the job's end: where it stays silent, it never had the job. */
+  readonly hasNotice: boolean;
+  /** It shares another admission's job, which pays: it counts as a request, takes no place and is charged nothing. */
   readonly joined?: boolean;
+  /** The job that this admission runs again. */
+  readonly retryOf?: Binding;
   /** How long the job may live, and how long the upstream keeps its result: when the meter must ask by itself. */
   readonly ttlMs: number;
   readonly retentionMs: number;
   /** The client's own webhook, delivered by the meter's outbox. */
   readonly webhook: string | undefined;
   readonly idempotency: { readonly key: string; readonly fingerprint: string } | undefined;
+  /** The payer's earlier jobs that are bound by the same call, also where the request is refused. */
+  readonly binds?: readonly Binding[];
+}
+
+export interface Bearer {
+  readonly issuedAt: number;
+  readonly tokenId: string | undefined;
+}
+
+/** What a large body turned out to ask for, told before its last byte is sent. */
+export interface Amendment {
+  readonly terms: Terms;
+  /** Instead of what was reserved at the admission. */
+  readonly reserveMicroUsd: number;
+  readonly inputBytes: number;
+  readonly ttlMs?: number | undefined;
+  readonly webhook?: string | undefined;
+  /** Of the whole body: what its idempotency key stands for. */
+  readonly digest?: string | undefined;
 }
 
 /** Ready to be set as headers: `RateLimit-Policy` and `RateLimit`. */
@@ -42,39 +86,63 @@ export type AdmitAnswer =
   | { readonly admitted: true; readonly quota: QuotaHeaders }
   /** The same key and body were admitted before: this is that job. */
   | { readonly admitted: false; readonly replay: Replay }
-  | {
-      readonly admitted: false;
-      readonly code: ErrorCode;
-      readonly detail: string;
-      readonly retryAfterSeconds?: number;
-      readonly quota?: QuotaHeaders;
-    };
+  | Refusal;
 
-/** The job that an idempotency key stands for; the digest of its body where that was too large for a fingerprint. */
+export interface Refusal {
+  readonly admitted: false;
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly retryAfterSeconds?: number;
+  readonly quota?: QuotaHeaders;
+}
+
+/** The admission that an idempotency key stands for. */
 export interface Replay {
   readonly admission: string;
-  readonly ref: string;
+  /** Null where it ended and nobody ever learned of an id: an `openai/` call, or one that was assumed to be lost. */
+  readonly upstreamId: string | null;
+  /** Of a body that was too large for a fingerprint. */
   readonly digest?: string;
 }
 
-/** How a job ended, from whoever saw it first. */
+/** What somebody saw of a job: how it ended, or that it goes on. */
 export interface Ending {
   readonly admission: string;
-  /**
-   * The upstream's id. A retry admits anew under the same id, and its owner may follow it by the handle of the first
-   * admission: what settles is the newest open admission of this owner's with this ref, else the one named above.
-   */
-  readonly ref: string | null;
+  /** A retry runs the same upstream job again: what settles is the newest admission of the chain. */
+  readonly upstreamId: string | null;
   readonly status: JobState;
   /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
   readonly costMicroUsd: number | null;
   /** Where nobody said the cost: what was handed out is worth so much. It is charged as assumed, at most the reservation. */
   readonly assumedMicroUsd?: number;
+  /** The moment before the upstream was asked: an answer to an earlier question says nothing of a later retry. */
+  readonly askedAt: number;
   readonly seenAt: number;
   /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
   readonly completedAt: number;
   /** The links that its media is kept under. */
   readonly media?: readonly { readonly key: string; readonly media: Omit<GalleryRow, "key"> }[] | undefined;
+}
+
+/** Text that left for the caller, or is about to leave. */
+export interface HandedOut {
+  readonly upstreamId: string | null;
+  /** Chunks or events. */
+  readonly pieces: number;
+  readonly textBytes: number;
+  /** All of the output so far, as a status says it; else what came on top of what was told before. */
+  readonly whole: boolean;
+}
+
+/** An answer from the cache that its owner has not had before. */
+export interface Hit extends Terms {
+  /** Of the answer: told twice, it counts once. */
+  readonly admission: string;
+  readonly owner: string;
+  readonly bearer: Bearer;
+  readonly model: string;
+  readonly kind: Kind | undefined;
+  readonly row: GalleryRow;
 }
 
 /** A link in its owner's gallery. */
@@ -101,9 +169,13 @@ export interface GalleryCalls {
 }
 
 export interface Settled {
-  /** False where the admission was settled before, or is unknown. */
+  /** The admission that was meant: the newest of the chain. `notify` names it. */
+  readonly admission: string;
+  /** False where the admission was settled before, is unknown, or is not at its end. */
   readonly first: boolean;
   readonly chargedMicroUsd: number;
+  /** Nobody has said what it cost: a later truth still corrects it. */
+  readonly isAssumed: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */
   readonly wantsNotice: boolean;
 }
@@ -112,11 +184,13 @@ export interface Settled {
 export interface MeteredJob {
   readonly admission: string;
   readonly owner: string;
-  readonly ref: string | null;
+  readonly upstreamId: string | null;
   readonly model: string;
   readonly status: JobState;
   readonly reservedMicroUsd: number;
   readonly costMicroUsd: number | null;
+  /** The charge is what nobody has said. */
+  readonly isAssumed: boolean;
   readonly admittedAt: number;
   readonly endedAt: number | null;
 }
@@ -124,7 +198,7 @@ export interface MeteredJob {
 /** What the meter asks about a job that nobody follows; `body` is the final answer as its owner sees it. */
 export type AskUpstream = (job: {
   readonly model: string;
-  readonly ref: string;
+  readonly upstreamId: string;
   readonly owner: string;
   readonly admission: string;
 }) => Promise<UpstreamAnswer>;
@@ -141,21 +215,24 @@ export type UpstreamAnswer =
   | "unknown"
   | "unreachable";
 
-/** The calls of `UserMeter` that the relay makes. */
+/** The calls of `UserMeter` that the relay makes. All but `admit` and `amend` may be repeated when their answer was lost. */
 export interface Metering {
-  /** A promise where the app's budget must be asked first. */
+  /** A promise where another object must be asked first: the app's budget, or the meter of the caller's /48. */
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer>;
-  /** The upstream took the job and calls it so. */
-  bind(admission: string, ref: string): void;
-  /** A webhook that was known only once a large body had passed. */
-  owe(admission: string, webhook: string): void;
-  /** What the idempotency key of a large body stands for, once the body has passed. */
-  identify(admission: string, digest: string): void;
-  /** The upstream never had it: reservation and idempotency key are free again. */
+  /** A refusal leaves the admission as it was: the caller cuts the upload, and releases. */
+  amend(admission: string, amendment: Amendment): AdmitAnswer | Promise<AdmitAnswer>;
+  bind(binds: readonly Binding[]): void;
+  /** The upstream never had it: reservation, place and idempotency key are free again. May overtake its `admit`. */
   release(admission: string): void;
-  settle(ending: Ending): Settled;
+  /** Nobody knows whether the upstream has it: the place is free at once, the money in a minute, until somebody learns more. */
+  doubt(admission: string): void;
+  /** `binds` as those of `admit`. A status that is not final is noted. */
+  settle(ending: Ending, binds?: readonly Binding[]): Settled;
+  handOut(admission: string, handed: HandedOut): void;
   /** The final answer as the owner sees it, for the client's webhook. */
   notify(admission: string, body: string): void;
+  /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. */
+  countHit(hit: Hit): AdmitAnswer;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;
   /** The owner's jobs that are not at their end, oldest first. */

@@ -8,7 +8,7 @@ import type { Send } from "../../wire/webhook.ts";
 import { keepResult } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
 import type { AccountSettings } from "./account-settings.ts";
-import { Admissions, type Claims, needsLease } from "./admissions.ts";
+import { Admissions, needsLease } from "./admissions.ts";
 import { type Budget, budgetName } from "./budget.ts";
 import { BudgetSlices } from "./budget-slices.ts";
 import { deliverWebhook } from "./client-webhook.ts";
@@ -18,11 +18,16 @@ import { describeJob, type JobRow } from "./metered-jobs.ts";
 import type {
   AdmitAnswer,
   AdmitRequest,
+  Amendment,
   AskUpstream,
+  Binding,
+  Claims,
   Ending,
   GalleryCalls,
   GalleryCursor,
   GalleryRow,
+  HandedOut,
+  Hit,
   MeteredJob,
   Metering,
   Settled,
@@ -58,6 +63,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
+    if (request.binds) this.bind(request.binds);
     const answer = this.#admissions.admit(request, this.clock());
     if (answer === needsLease) return this.#leaseAndAdmit(request);
     this.#arm();
@@ -74,17 +80,26 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return answer;
   }
 
-  bind(admission: string, ref: string): void {
-    this.#endings.bind(admission, ref, this.clock());
+  amend(admission: string, { webhook, digest }: Amendment): AdmitAnswer {
+    if (webhook !== undefined) this.#stores.jobs.owe(admission, webhook);
+    if (digest !== undefined) this.#endings.identify(admission, digest);
+    return { admitted: true, quota: { policy: "", limit: "" } };
+  }
+
+  bind(binds: readonly Binding[]): void {
+    for (const { admission, upstreamId } of binds) this.#endings.bind(admission, upstreamId, this.clock());
     this.#arm();
   }
 
-  owe(admission: string, webhook: string): void {
-    this.#stores.jobs.owe(admission, webhook);
+  doubt(admission: string): void {
+    this.#endings.assume(admission, this.clock());
   }
 
-  identify(admission: string, digest: string): void {
-    this.#endings.identify(admission, digest);
+  handOut(_admission: string, _handed: HandedOut): void {}
+
+  countHit({ owner, row }: Hit): AdmitAnswer {
+    this.addToGallery(owner, row);
+    return { admitted: true, quota: { policy: "", limit: "" } };
   }
 
   release(admission: string): void {
@@ -92,7 +107,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#arm();
   }
 
-  settle(ending: Ending): Settled {
+  settle(ending: Ending, binds?: readonly Binding[]): Settled {
+    if (binds) this.bind(binds);
     const settled = this.#endings.settle(ending, this.clock());
     this.#arm();
     return settled;
@@ -174,7 +190,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   async #follow(job: JobRow): Promise<void> {
     const { model, ref, owner, admission } = job;
     if (ref === null) return;
-    const answer = await this.ask({ model, ref, owner, admission }).catch(() => "unreachable" as const);
+    const askedAt = this.clock();
+    const answer = await this.ask({ model, upstreamId: ref, owner, admission }).catch(() => "unreachable" as const);
     if (answer === "unreachable") return;
     const now = this.clock();
     if (answer === "unknown") {
@@ -184,7 +201,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     const { status, costMicroUsd, completedAt, media, body } = answer;
     if (body !== undefined) await keepResult(this.env.IMAGES, admission, body);
     const { wantsNotice } = this.#endings.settle(
-      { admission, ref: null, status, costMicroUsd, seenAt: now, completedAt, media },
+      { admission, upstreamId: null, status, costMicroUsd, askedAt, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && body !== undefined) this.#endings.notify(admission, body, now);

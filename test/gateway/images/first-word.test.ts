@@ -84,7 +84,7 @@ describe("the first word", () => {
     };
     const ask = asker(config, imagesOf(config, env).links, upstream);
     const [, admission = newAdmission(0)] = id.split(".");
-    const answer = await ask({ model, ref, owner: "user:ada", admission });
+    const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
     expect(answer).toMatchObject({ status: "COMPLETED", media: [{ media: { owner: "user:ada" } }] });
     const { output } = JSON.parse(typeof answer === "object" ? (answer.body ?? "") : "") as Job;
     expect(output).toMatchObject({ image_url: "https://cdn.example.net/a.png", expires_at: expect.any(String) });

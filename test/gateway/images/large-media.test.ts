@@ -363,7 +363,7 @@ describe("its job's end", () => {
       output: { image_url: url, film: film.repeat(10), size: 77, cost: 0.0025 },
     };
     const ask = asker(config, imagesOf(config, env).links, upstream);
-    const answer = await ask({ model, ref, owner: "user:ada", admission });
+    const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
     expect(answer).toMatchObject({
       ...{ status: "COMPLETED", costMicroUsd: 2500 },
       media: [{ key: expect.any(String), media: { owner: "user:ada", url, size: 77, cost: 0.0025 } }],
