@@ -70,9 +70,8 @@ export function readChat(
       .filter(({ path: [name = ""] }) => !Object.hasOwn(fields, name))
       .filter((multiplier) => !isBounded(multiplier, fields))
       .map(({ path }) => ({ path, message: "Multiplies the cost, and is not known here" })),
-    ...tooMuch(call),
   ];
-  return { chat, faults };
+  return { chat, faults: faults.length > 0 ? faults : tooMuch(call) };
 }
 
 /** All answers of one call together are no longer than the longest that it may ask for. */

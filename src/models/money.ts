@@ -123,8 +123,7 @@ export function perMillionTokens({ inputUsd, outputUsd, windowTokens, longestAns
 /** `max_tokens` stands at the top or under `sampling_params`, by the model; the larger counts where a client sends both. */
 function answerTokens(input: ModelInput, longest: number): number {
   const sampling = input["sampling_params"];
-  const nested =
-    typeof sampling === "object" && sampling !== null ? countAt({ ...sampling }, "max_tokens") : undefined;
+  const nested = typeof sampling === "object" && sampling !== null ? countAt({ ...sampling }, "max_tokens") : undefined;
   const asked = Math.max(countAt(input, "max_tokens") ?? 0, nested ?? 0);
   return asked > 0 ? Math.min(asked, longest) : longest;
 }

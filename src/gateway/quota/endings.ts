@@ -85,10 +85,13 @@ export class Endings {
     const job = this.#stores.jobs.find(found.admission) ?? found;
     if (job.endedAt !== null && !job.assumed) return;
     const joined = job.operation === joinedOperation;
-    const charge = joined ? freeRide : chargeOf(ending.status, ending.costMicroUsd, job.reserved, ending.assumedMicroUsd);
+    const charge = joined
+      ? freeRide
+      : chargeOf(ending.status, ending.costMicroUsd, job.reserved, ending.assumedMicroUsd);
     /** An assumption is corrected by a truth, not by another assumption. */
     if (job.endedAt !== null && charge.assumed) return;
-    if (charge.assumed && ending.status === "COMPLETED" && ending.assumedMicroUsd === undefined) log(job, "no cost in the answer: the reservation counts");
+    if (charge.assumed && ending.status === "COMPLETED" && ending.assumedMicroUsd === undefined)
+      log(job, "no cost in the answer: the reservation counts");
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
     /** The handle of a first admission may tell of a failure that a retry has behind it. */
     const stale = job.admission !== ending.admission && charge.microUsd === 0;
