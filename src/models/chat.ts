@@ -16,7 +16,8 @@ const parts = () => z.array(z.looseObject({ type: z.string().max(LONGEST_NAME) }
 
 /** The members that are known; a chat may have others, but none that multiplies what it costs. */
 const fields = {
-  model: z.string().min(1).max(LONGEST_NAME),
+  /** The address says it too. */
+  model: z.string().min(1).max(LONGEST_NAME).nullish(),
   messages: z
     .array(
       z.looseObject({

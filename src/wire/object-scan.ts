@@ -57,8 +57,12 @@ class MemberReader implements Summarizing<ObjectSummary, ObjectFault> {
   end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number): void {
     if (depth === 0) this.#bytes = size;
     if (depth === 0 || this.#name === undefined || this.fault !== undefined) return;
-    if (start < 0) this.#members.set(this.#name, { kind });
-    else if ((this.#smallBytes += size) > SMALL_TOTAL_BYTES) this.fault = "too-many-members";
+    if (start < 0) {
+      this.#members.set(this.#name, { kind });
+      return;
+    }
+    this.#smallBytes += size;
+    if (this.#smallBytes > SMALL_TOTAL_BYTES) this.fault = "too-many-members";
     else this.#members.set(this.#name, { kind, value: parsed(bytes, start, end) });
   }
 
