@@ -38,7 +38,8 @@ export interface AdmitRequest extends Terms {
   readonly bearer: Bearer;
   readonly model: string;
   readonly kind: Kind | undefined;
-  readonly operation: "run" | "runsync" | "retry" | "openai";
+  /** `network`: an address's meter asks the meter of its /48. */
+  readonly operation: "run" | "runsync" | "retry" | "openai" | "network";
   /** Micro-USD: a safe integer, not negative. */
   readonly reserveMicroUsd: number;
   /** Of the whole body as it was sent: what text that is handed out costs is reckoned from it. */
@@ -136,12 +137,11 @@ export interface HandedOut {
 
 /** An answer from the cache that its owner has not had before. */
 export interface Hit extends Terms {
-  /** Of the answer: told twice, it counts once. */
-  readonly admission: string;
   readonly owner: string;
   readonly bearer: Bearer;
   readonly model: string;
   readonly kind: Kind | undefined;
+  /** Told twice, its key counts once. */
   readonly row: GalleryRow;
 }
 

@@ -19,7 +19,10 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
     plan: "unlimited",
     plans: "{}",
     token: undefined,
+    hasCeiling: false,
     reserveMicroUsd: 20_000,
+    inputBytes: 400,
+    hasNotice: false,
     ttlMs: 86_400_000,
     retentionMs: 1_800_000,
     webhook: undefined,
@@ -29,8 +32,8 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
 }
 
 export function ending(admission: string, change: Partial<Ending> = {}): Ending {
-  const at = { seenAt: noon + 1000, completedAt: noon + 1000 };
-  return { admission, ref: null, status: "COMPLETED", costMicroUsd: 15_000, ...at, ...change };
+  const at = { askedAt: noon, seenAt: noon + 1000, completedAt: noon + 1000 };
+  return { admission, upstreamId: null, status: "COMPLETED", costMicroUsd: 15_000, ...at, ...change };
 }
 
 export function stubOf(payer: string): DurableObjectStub<UserMeter> {
