@@ -1,132 +1,174 @@
-// OpenAI's routes, relayed: the body as it came, the answer as it comes, settled by what the answer says it cost.
-import * as z from "zod";
+// OpenAI's routes, relayed: a call checked by the schema of its route, the answer as it comes, settled by what it says it cost.
 import { limits } from "../../contract/limits.ts";
-import { Problem } from "../../errors.ts";
+import { asProblem, Problem, renderOpenAiProblem } from "../../errors.ts";
+import type { OpenAiRoute } from "../../models/model.ts";
 import { newAdmission } from "../admission.ts";
-import { type OpenedBody, openBody, parseBody } from "../request-body.ts";
+import { claimsOf } from "../claims.ts";
 import { type Answered, callUpstream } from "../upstream.ts";
 import { readObject } from "../upstream-answer.ts";
 import { payerTerms } from "./admit-request.ts";
 import { formatUsd } from "./answer.ts";
+import { type Idempotency, readIdempotency, refuseOtherBody } from "./idempotency-key.ts";
 import { type JobCall, outlive } from "./job-call.ts";
-import { type Attempt, metered, type Upload } from "./metered.ts";
+import { type GivenAnswer, keepAnswer, keptBytes, repeatAnswer } from "./kept-answer.ts";
+import { type Attempt, metered } from "./metered.ts";
+import { type OpenAiCall, openCall } from "./openai-call.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { setQuota } from "./quota-headers.ts";
-import { SeenStream } from "./seen-stream.ts";
+import { type Bill, SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
-import { relayUnread } from "./unread-body.ts";
 
-const routePattern = /^\/v1(\/[a-z0-9_-]{1,64}){1,4}$/;
-const callSchema = z.looseObject({ stream: z.boolean().nullish() });
+const routePattern = /^v1(\/[a-z0-9_-]{1,64}){1,4}$/;
+const methods: Readonly<Record<OpenAiRoute, "GET" | "POST">> = { "chat/completions": "POST", models: "GET" };
 /** Generation may take its time before the first byte. */
 const answerWaitMs = limits.waitMs.max;
+const jsonType = "application/json";
 
 export async function relayOpenAi(call: JobCall): Promise<Response> {
-  const route = call.path.replace(/^\/v2\/[^/]+\/openai/, "");
-  if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
-  const segments = [call.target.name, "openai", ...route.slice(1).split("/")];
-  const upstream = call.upstream;
-  if (call.request.method !== "POST") {
-    const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
-    return Response.json(await readObject(answered));
+  const { request, target, upstream } = call;
+  const route = call.path.replace(/^\/v2\/[^/]+\/openai\//, "");
+  if (!routePattern.test(route) || !isServed(call, route.slice("v1/".length))) {
+    throw new Problem("NOT_FOUND", `${target.name} has no such route: ${request.method} ${route}`);
   }
-  return outlive(call, relayPost(call, segments));
+  const segments = [target.name, "openai", ...route.split("/")];
+  if (request.method === "POST") return outlive(call, relayPost(call, segments));
+  const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, waitMs: answerWaitMs });
+  return Response.json(await readObject(answered));
+}
+
+/** An endpoint that the operator opened at a price may have any route; a model of the catalog has those that it lists. */
+function isServed({ target: { model }, request }: JobCall, route: string): boolean {
+  if (!model) return true;
+  return model.openAiRoutes.some((known) => known === route && methods[known] === request.method);
 }
 
 async function relayPost(call: JobCall, segments: readonly string[]): Promise<Response> {
-  const opened = await openBody(call.request, limits.runsyncPayloadBytes);
+  const asked = await openCall(call);
   const admission = newAdmission(Date.now());
-  const body = relayedBody(opened);
+  const { headers } = call.request;
+  const idempotency = await readIdempotency(headers, [segments.slice(1).join("/"), segments[0] ?? ""], asked);
   const request = {
     ...payerTerms(call),
     admission,
     operation: "openai",
-    reserveMicroUsd: reserve(call, opened),
-    inputBytes: body.length(),
+    reserveMicroUsd: asked.reserveMicroUsd,
+    inputBytes: asked.inputBytes(),
     hasNotice: false,
+    webhook: undefined,
+    idempotency,
     ttlMs: answerWaitMs,
     retentionMs: answerWaitMs,
-    webhook: undefined,
-    idempotency: undefined,
   } as const;
-  const settle = (status: "COMPLETED" | "FAILED", costMicroUsd: number | null, { askedAt }: Answered) => {
-    const seenAt = Date.now();
-    const ending = { admission, upstreamId: null, status, costMicroUsd, askedAt, seenAt, completedAt: seenAt };
-    call.waitUntil(call.meter.settle(ending).catch(logUnsettled));
-  };
-  const relayPaid = async (attempt: Attempt) => {
-    const accept = "application/json, text/event-stream";
-    const { signal } = call.request;
-    const sending = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, signal } as const;
-    const answered = await attempt.ask(call.upstream, { ...sending, body: body.body }, body.upload);
-    const complete = (cost: number | null) => settle("COMPLETED", cost, answered);
-    if (isEventStream(answered)) return relayEvents(call, answered, body.length(), complete);
-    return relayWhole(call, answered, complete);
-  };
-  /** An answer that was lost may have cost something: what was reserved is assumed. */
-  const endLost = (answered: Answered | undefined) => {
-    if (answered) settle(answered.response.ok ? "COMPLETED" : "FAILED", null, answered);
-    else call.meter.doubt(admission);
-  };
-  const relayed = await metered(call, request, relayPaid, endLost);
-  if ("replay" in relayed) throw new Problem("IN_PROGRESS", "The request with this key was made before.");
+  const relay = new OpenAiRelay(call, asked, admission, idempotency);
+  const relayed = await metered(
+    call,
+    request,
+    (attempt) => relay.relay(segments, attempt),
+    (error, answered) => relay.fail(error, answered),
+  );
+  if ("replay" in relayed) {
+    await refuseOtherBody(asked, relayed.replay);
+    return repeatAnswer(call.env.IMAGES, relayed.replay.admission, Date.now());
+  }
   setQuota(relayed.done.headers, relayed.quota);
   return relayed.done;
 }
 
-type Settle = (costMicroUsd: number | null) => void;
-
-interface RelayedBody {
-  readonly body: Uint8Array | ReadableStream<Uint8Array>;
-  /** Of a streamed body. */
-  readonly upload?: Upload;
-  /** Of a streamed body without a stated length as much as it may have, until it has passed. */
-  readonly length: () => number;
+/** How a call ended. */
+interface End extends Bill {
+  readonly status: "COMPLETED" | "FAILED";
 }
 
-function relayedBody(opened: OpenedBody): RelayedBody {
-  if ("whole" in opened) return { body: opened.whole, length: () => opened.whole.byteLength };
-  const { length, limitBytes } = opened.large;
-  const { stream, sent, cut } = relayUnread(opened.large);
-  let known = length ?? limitBytes;
-  sent.then(
-    (total) => {
-      known = total;
-    },
-    () => {},
-  );
-  return { body: stream, upload: { sent, cut }, length: () => known };
-}
+/** One admitted call, from its relay to its settlement. */
+class OpenAiRelay {
+  readonly #call: JobCall;
+  readonly #asked: OpenAiCall;
+  readonly #admission: string;
+  readonly #idempotency: Idempotency | undefined;
+  readonly #askedAt = Date.now();
 
-function reserve(call: JobCall, opened: OpenedBody): number {
-  const { model, maxMicroUsd } = call.target;
-  // A larger call is relayed unread.
-  if ("large" in opened) return maxMicroUsd;
-  const checked = callSchema.safeParse(parseBody(opened.whole));
-  if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected an object");
-  return model ? Math.min(model.reserve(checked.data), maxMicroUsd) : maxMicroUsd;
+  constructor(call: JobCall, asked: OpenAiCall, admission: string, idempotency: Idempotency | undefined) {
+    this.#call = call;
+    this.#asked = asked;
+    this.#admission = admission;
+    this.#idempotency = idempotency;
+  }
+
+  async relay(segments: readonly string[], attempt: Attempt): Promise<Response> {
+    const { meter, upstream } = this.#call;
+    const { body, upload } = this.#asked.relayed({
+      digested: this.#idempotency !== undefined,
+      accept: (passed) => meter.amend(this.#admission, { terms: claimsOf(this.#call), ...passed }),
+    });
+    const accept = "application/json, text/event-stream";
+    const leaving = this.#leaving && { signal: this.#leaving };
+    const sending = { method: "POST", segments, repeatable: false, waitMs: answerWaitMs, accept, body } as const;
+    const answered = await attempt.ask(upstream, { ...sending, ...leaving }, upload);
+    return isEventStream(answered) ? this.#relayEvents(answered) : await this.#relayWhole(answered);
+  }
+
+  /** A caller that leaves ends the call, unless its key says that it comes back for the answer. */
+  get #leaving(): AbortSignal | undefined {
+    return this.#idempotency ? undefined : this.#call.request.signal;
+  }
+
+  /** An answer that was lost may have cost something: what was reserved is assumed. Without one nobody knows. */
+  fail(error: unknown, answered: Answered | undefined): void {
+    const problem = asProblem(error);
+    const { requestId } = this.#call.exchange;
+    const bytes = new TextEncoder().encode(JSON.stringify(renderOpenAiProblem(problem, requestId)));
+    const given = { status: problem.status, contentType: jsonType, bytes };
+    const status = answered?.response.ok ? "COMPLETED" : "FAILED";
+    this.#after(answered ? this.#settle({ status, costMicroUsd: null }, given) : this.#doubt(given));
+  }
+
+  async #doubt(answer: GivenAnswer): Promise<void> {
+    if (this.#idempotency) await keepAnswer(this.#call.env.IMAGES, this.#admission, answer);
+    this.#call.meter.doubt(this.#admission);
+  }
+
+  async #relayWhole(answered: Answered): Promise<Response> {
+    const answer = await readObject(answered);
+    const cost = costOf(answer, this.#call.target);
+    const bytes = new TextEncoder().encode(JSON.stringify(answer));
+    const given = { status: 200, contentType: jsonType, bytes };
+    this.#after(this.#settle({ status: "COMPLETED", costMicroUsd: cost ?? null }, given));
+    const headers = { "Content-Type": jsonType };
+    if (cost === undefined) return new Response(bytes, { headers });
+    this.#call.exchange.costMicroUsd = cost;
+    return new Response(bytes, { headers: { ...headers, "X-Cost": formatUsd(cost) } });
+  }
+
+  /** One branch goes to the client untouched, the other is looked at for what it cost. */
+  #relayEvents({ response, clock }: Answered): Response {
+    clock.stop();
+    const contentType = "text/event-stream";
+    const headers = { "Content-Type": contentType, "Cache-Control": "no-cache" };
+    const [client, seen] = (response.body ?? new Response("").body)?.tee() ?? [];
+    if (!client || !seen) throw new TypeError("A body can be read twice");
+    const watched = new SeenStream(this.#idempotency ? keptBytes : 0).read(seen, this.#leaving).then((stream) => {
+      const bill = stream.bill(this.#call.target, this.#asked.inputBytes());
+      const bytes = stream.kept();
+      return this.#settle({ status: "COMPLETED", ...bill }, bytes && { status: 200, contentType, bytes });
+    });
+    this.#after(watched);
+    return new Response(client, { headers });
+  }
+
+  /** With a key the answer is kept first: where the call is over, its answer is there. */
+  async #settle(end: End, answer: GivenAnswer | undefined): Promise<unknown> {
+    const admission = this.#admission;
+    if (this.#idempotency) await keepAnswer(this.#call.env.IMAGES, admission, answer);
+    const seenAt = Date.now();
+    const at = { askedAt: this.#askedAt, seenAt, completedAt: seenAt };
+    return this.#call.meter.settle({ admission, upstreamId: null, ...end, ...at });
+  }
+
+  #after(work: Promise<unknown>): void {
+    this.#call.waitUntil(work.catch(logUnsettled));
+  }
 }
 
 function isEventStream({ response }: Answered): boolean {
   return response.ok && /^text\/event-stream\b/i.test(response.headers.get("Content-Type") ?? "");
-}
-
-async function relayWhole(call: JobCall, answered: Answered, settle: Settle): Promise<Response> {
-  const answer = await readObject(answered);
-  const cost = costOf(answer, call.target);
-  settle(cost ?? null);
-  if (cost === undefined) return Response.json(answer);
-  call.exchange.costMicroUsd = cost;
-  return Response.json(answer, { headers: { "X-Cost": formatUsd(cost) } });
-}
-
-/** One branch goes to the client untouched, the other is looked at for what it cost, in large reads. */
-function relayEvents(call: JobCall, { response, clock }: Answered, requestBytes: number, settle: Settle): Response {
-  clock.stop();
-  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
-  if (!response.body) return new Response(null, { headers });
-  const [client, seen] = response.body.tee();
-  const cost = new SeenStream(requestBytes).read(seen, call.request.signal).then((stream) => stream.cost(call.target));
-  call.waitUntil(cost.then((micro) => settle(micro ?? null)));
-  return new Response(client, { headers });
 }

@@ -4,12 +4,13 @@ import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { Replay } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
-import { admitRequest, keyOf, type Submission } from "./admit-request.ts";
+import { admitRequest, isKeyed, type Submission } from "./admit-request.ts";
 import { answerJob } from "./answer.ts";
 import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { followJob } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
+import { refuseOtherBody } from "./idempotency-key.ts";
 import { type JobCall, jobKey, outlive } from "./job-call.ts";
 import { answerLarge } from "./large-answer.ts";
 import { metered } from "./metered.ts";
@@ -63,11 +64,9 @@ async function answerTaken(
 /** An end that is told at once carries the id; without one a client that repeats its call must find the job. */
 export function bindTaken(call: JobCall, admission: string, { job, ref }: TakenJob): void {
   const binding = { admission, upstreamId: ref };
-  if (keyOf(call) === undefined || isFinal(job.status)) call.meter.bind(binding);
+  if (!isKeyed(call) || isFinal(job.status)) call.meter.bind(binding);
   else call.meter.bindAtOnce(binding);
 }
-
-const otherBody = new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another body.");
 
 const neverKnown = new Problem(
   "UPSTREAM_TIMEOUT",
@@ -75,12 +74,9 @@ const neverKnown = new Problem(
 );
 
 /** The same key and body: the job that the first call made. */
-export async function replay(
-  call: JobCall,
-  { operation, waitMs, envelope: { digest } }: Asked,
-  { upstreamId: ref, admission, digest: first }: Replay,
-): Promise<Response> {
-  if (digest && (await digest()) !== first) throw otherBody;
+export async function replay(call: JobCall, { operation, waitMs, envelope }: Asked, first: Replay): Promise<Response> {
+  await refuseOtherBody(envelope, first);
+  const { upstreamId: ref, admission } = first;
   if (ref === null) throw neverKnown;
   const job = { ref, admission };
   const handle = await handlesOf(call.config).mint(jobKey(call), job);

@@ -14,12 +14,13 @@ const shared: Charge = { microUsd: 0, assumed: false };
 const failed: Charge = { microUsd: 0, assumed: false };
 
 /** A cost that cannot be true counts as none; one far above the estimate counts as it is. */
-export function chargeOf(job: Job, status: JobState, cost: unknown): Charge {
+export function chargeOf(job: Job, status: JobState, cost: unknown, assumedMicroUsd = job.reserved): Charge {
   if (job.operation === "joined") return shared;
   if (status === "FAILED") return failed;
   const truth = trueCost(cost);
   if (truth !== undefined) return { microUsd: truth, assumed: false };
-  return { microUsd: status === "COMPLETED" ? job.reserved : handedOutPrice(job), assumed: true };
+  const whole = Math.min(assumedMicroUsd, job.reserved);
+  return { microUsd: status === "COMPLETED" ? whole : handedOutPrice(job), assumed: true };
 }
 
 function trueCost(cost: unknown): number | undefined {
@@ -30,10 +31,10 @@ function trueCost(cost: unknown): number | undefined {
 
 /** Nobody will tell: the upstream knows the job no more, cannot be reached, or never answered. */
 export function assumedCharge(job: Job): Charge {
-  return { microUsd: assumedMicroUsd(job), assumed: true };
+  return { microUsd: unknownCost(job), assumed: true };
 }
 
-function assumedMicroUsd(job: Job): number {
+function unknownCost(job: Job): number {
   const { reserved, boundAt, upstreamId, doubtedAt, hasNotice, seen, seenAt, admittedAt, ttlMs } = job;
   if (job.pieces > 0 || job.textBytes > 0) return handedOutPrice(job);
   if (boundAt === null && upstreamId === null) return doubtedAt !== null || hasNotice ? 0 : reserved;

@@ -74,10 +74,10 @@ export class Endings {
 
   #settle(job: Job, ending: Ending, now: number): void {
     if (job.endedAt !== null && !job.assumed) return;
-    const charge = chargeOf(job, ending.status, ending.costMicroUsd);
+    const charge = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
     /** An assumption is corrected by a truth, not by another assumption. */
     if (job.endedAt !== null && charge.assumed) return;
-    if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: the reservation counts");
+    if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: it is assumed");
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
     const endedAt = Math.max(ending.completedAt, job.admittedAt);
     this.#stores.end(job, endOf(charge, ending.status, endedAt), now);

@@ -114,6 +114,8 @@ export interface Ending {
   readonly status: JobState;
   /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
   readonly costMicroUsd: number | null;
+  /** Where nobody said the cost: what was handed out is worth so much. It is charged as assumed, at most the reservation. */
+  readonly assumedMicroUsd?: number;
   /** The moment before the upstream was asked: an answer to an earlier question says nothing of a later retry. */
   readonly askedAt: number;
   readonly seenAt: number;

@@ -1,0 +1,163 @@
+// The body of an OpenAI call: checked by the schema of its route, priced, and what goes upstream in its place.
+import * as z from "zod";
+import { limits } from "../../contract/limits.ts";
+import { describeFaults, Problem } from "../../errors.ts";
+import { type Fault, readChat, reserveChat } from "../../models/index.ts";
+import { bodyProblem } from "../../wire/body-problem.ts";
+import { type ObjectSummary, scanObject } from "../../wire/object-scan.ts";
+import { type LargeBody, openBody, parseBody, wholeBytes } from "../request-body.ts";
+import { readDigest } from "./body-digest.ts";
+import type { KeyedBody } from "./idempotency-key.ts";
+import type { JobCall } from "./job-call.ts";
+import { LastByte } from "./last-byte.ts";
+import type { Upload } from "./metered.ts";
+import { measureAsItPasses } from "./passing-body.ts";
+import type { Target } from "./target.ts";
+
+export interface OpenAiCall extends KeyedBody {
+  readonly reserveMicroUsd: number;
+  /** Of a large body without a stated length as much as it may have, until it has passed. */
+  readonly inputBytes: () => number;
+  readonly relayed: (passing: Passing) => RelayedCall;
+}
+
+/** How a large body passes. */
+export interface Passing {
+  /** Its digest is wanted too, which costs time. */
+  readonly digested: boolean;
+  /** Called with what the body says before its last byte is sent; a Problem that it throws cuts the body off. */
+  readonly accept: (passed: Passed) => Promise<void>;
+}
+
+export interface Passed {
+  readonly reserveMicroUsd: number;
+  readonly inputBytes: number;
+  readonly digest: string | undefined;
+}
+
+export interface RelayedCall {
+  readonly body: Uint8Array | ReadableStream<Uint8Array>;
+  /** Of a large body. */
+  readonly upload?: Upload;
+}
+
+export async function openCall({ request, target }: JobCall): Promise<OpenAiCall> {
+  const body = await openBody(request, limits.runsyncPayloadBytes);
+  return "whole" in body ? wholeCall(body.whole, target) : largeCall(body.large, target);
+}
+
+const encoder = new TextEncoder();
+/** All that is known of a call to an endpoint that the catalog does not know. */
+const passthroughSchema = z.looseObject({ stream: z.boolean().nullish() });
+
+function wholeCall(bytes: Uint8Array, target: Target): OpenAiCall {
+  const value = parseBody(bytes);
+  if (!isObject(value)) throw new Problem("INVALID_REQUEST", "body: expected an object");
+  const { reserveMicroUsd, body } = checked(value, bytes, target);
+  return { reserveMicroUsd, bytes, inputBytes: () => bytes.byteLength, relayed: () => ({ body }) };
+}
+
+/** What was checked is what is relayed: of a member that is written twice another parser might take the first. */
+function checked(value: Record<string, unknown>, bytes: Uint8Array, { model, maxMicroUsd }: Target) {
+  if (!model?.tokens) {
+    const { error } = passthroughSchema.safeParse(value);
+    if (error) throw invalid(error.issues);
+    return { reserveMicroUsd: maxMicroUsd, body: bytes };
+  }
+  const { chat, faults } = readChat(value);
+  if (!chat || faults.length > 0) throw invalid(faults);
+  const body = encoder.encode(JSON.stringify(chat.stream === true ? withUsage(chat) : chat));
+  return { reserveMicroUsd: reserveChat(chat, body.byteLength, model.tokens), body };
+}
+
+/**
+ * A stream says what it cost only where it is asked to. The client sees the chunk too, as OpenAI documents it: `choices` is
+ * empty, `usage` is filled in. Taking it out would mean to hold back and rewrite each event on its way.
+ */
+function withUsage<T extends { stream_options?: object | null | undefined }>(chat: T): T {
+  return { ...chat, stream_options: { ...chat.stream_options, include_usage: true } };
+}
+
+/** Admitted at the least that its model can cost: what it says is known when its last byte is. */
+function largeCall(body: LargeBody, target: Target): OpenAiCall {
+  let inputBytes = body.length ?? body.limitBytes;
+  return {
+    reserveMicroUsd: target.model ? target.model.leastPrice : target.maxMicroUsd,
+    bytes: body.source.head.subarray(0, wholeBytes),
+    digest: () => readDigest(body),
+    inputBytes: () => inputBytes,
+    relayed: (passing) =>
+      relayLarge(body, passing.digested, async (summary, digest) => {
+        inputBytes = summary.bytes;
+        await passing.accept({ reserveMicroUsd: priceOf(summary, target), inputBytes, digest });
+      }),
+  };
+}
+
+type Check = (summary: ObjectSummary, digest: string | undefined) => Promise<void>;
+
+function relayLarge(body: LargeBody, isDigested: boolean, check: Check): RelayedCall {
+  const lastByte = new LastByte();
+  const passing = measureAsItPasses(body.source, isDigested);
+  const { stream, done } = scanObject<Problem>({
+    source: passing.source,
+    length: body.length,
+    limitBytes: body.limitBytes,
+    verdict: async (summary) => {
+      try {
+        await check(summary, await passing.digest?.());
+        return lastByte.send() ? undefined : brokenOff("sink-gone", body.limitBytes);
+      } catch (error) {
+        if (error instanceof Problem) return error;
+        throw error;
+      }
+    },
+  });
+  const sent = done.then((outcome) => {
+    if (outcome.accepted) return;
+    throw outcome.fault === "refused" ? outcome.refusal : brokenOff(outcome.fault, body.limitBytes);
+  });
+  return { body: stream, upload: { sent, cut: () => lastByte.cut() } };
+}
+
+/** Of a member that was too large to be read only its name is known. */
+function priceOf({ members, bytes }: ObjectSummary, { model, maxMicroUsd }: Target): number {
+  const all = [...members];
+  const unread = new Set(all.filter(([, { value }]) => value === undefined).map(([name]) => name));
+  const read = Object.fromEntries(all.filter(([name]) => !unread.has(name)).map(([name, { value }]) => [name, value]));
+  const faults = model?.tokens ? readChat(read, unread).faults : passthroughSchema.safeParse(read).error?.issues;
+  if (faults && faults.length > 0) throw invalid(faults);
+  return model?.tokens ? reserveChat(read, bytes, model.tokens) : maxMicroUsd;
+}
+
+function invalid(faults: readonly Fault[]): Problem {
+  return new Problem("INVALID_REQUEST", describeFaults(faults), {}, paramOf(faults[0]?.path ?? []));
+}
+
+/** As OpenAI writes it: `messages[0].content`. */
+function paramOf(path: readonly PropertyKey[]): string | null {
+  if (path.length === 0) return null;
+  return path.reduce<string>((whole, part) => {
+    if (typeof part === "number") return `${whole}[${part}]`;
+    return whole === "" ? String(part) : `${whole}.${String(part)}`;
+  }, "");
+}
+
+function brokenOff(fault: string, limitBytes: number): Problem {
+  switch (fault) {
+    case "sink-gone":
+      return new Problem("UPSTREAM_UNREACHABLE", "The model service stopped reading.");
+    case "no-object":
+      return new Problem("INVALID_REQUEST", "body: expected an object");
+    case "too-many-members":
+      return new Problem("INVALID_REQUEST", "body: has too many members");
+    case "repeated":
+      return new Problem("INVALID_REQUEST", "body: says a member twice");
+    default:
+      return bodyProblem(fault as "not-json", limitBytes);
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
