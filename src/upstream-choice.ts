@@ -1,11 +1,10 @@
 // Which upstream the gateway calls: a real service by its URL, or the platform that lives beside it.
-import { type Context, Hono } from "hono";
+import { Hono } from "hono";
 import { type Config, ownOrigin } from "./config.ts";
 import { settingsOf } from "./door.ts";
 import type { GatewayContext } from "./gateway/env.ts";
 import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
-import type { JobEnv } from "./gateway/jobs/target.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
 import { Breaker, type CallOut, type Upstream, usualTimes } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
@@ -25,7 +24,7 @@ function upstreamOf({ upstream, upstreamKey: key }: Config, origin: () => string
   return { base, key, send: remote ? (url, init) => fetch(url, init) : toPlatform, breaker, times: usualTimes };
 }
 
-export function findUpstream(c: Context<JobEnv>): Upstream {
+export function findUpstream(c: GatewayContext): Upstream {
   const config = c.get("config");
   const origin = () => ownOrigin(config, c.req.url);
   return upstreamOf(config, origin, async (url, init) => embedded.fetch(new Request(url, init), c.env, c.executionCtx));
@@ -61,6 +60,7 @@ export class UserMeter extends Meter {
       reading.config,
       imagesOf(reading.config, env).links,
       upstreamOf(reading.config, origin, (url, init) => ctx.exports.default.fetch(url, init)),
+      reading.config.publicUrl,
     );
   }
 }

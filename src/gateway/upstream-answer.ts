@@ -70,8 +70,13 @@ export async function readJson(answered: Answered): Promise<unknown> {
 }
 
 function asJob(value: unknown): UpstreamJob {
-  if (isObject(value) && isJob(value)) return value;
+  if (isObject(value) && isJob(value)) return "webhook" in value || "input" in value ? withoutRequest(value) : value;
   throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");
+}
+
+/** Some services say back what they were asked; our own address among it is nobody else's. */
+function withoutRequest({ webhook: _, input: __, ...job }: UpstreamJob): UpstreamJob {
+  return job;
 }
 
 function asObject(value: unknown): Record<string, unknown> {

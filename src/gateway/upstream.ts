@@ -1,6 +1,7 @@
 // The client of the upstream: adds the server's key, builds the URL of checked segments, never follows a redirect.
 import { Problem } from "../errors.ts";
 import { Clock } from "./clock.ts";
+import { mayBeTakenLater } from "./taken.ts";
 
 /** As `fetch`; told apart from it, so that the platform beside the gateway can be called as a real service is. */
 export type CallOut = (url: string, init: RequestInit) => Promise<Response>;
@@ -51,11 +52,11 @@ export interface Answered {
   readonly clock: Clock;
   /** Whose key no answer may say back, and whose patience counts. */
   readonly upstream: Pick<Upstream, "key" | "times">;
+  /** The moment before it was sent. */
+  readonly askedAt: number;
 }
 
 const firstPauseMs = 100;
-/** What a proxy in front of the upstream says when it could not connect, beside the upstream's own refusals. */
-const notTaken: ReadonlySet<number> = new Set([429, 503, 521, 523]);
 
 /** Fails fast while the upstream is down, with one trial call at a time. Kept by an isolate. */
 export class Breaker {
@@ -106,7 +107,7 @@ function pauseBefore(outcome: Outcome, call: Call, pauseMs: number): number | un
   if (outcome instanceof Problem)
     return call.repeatable && outcome.code === "UPSTREAM_UNREACHABLE" ? jitter(pauseMs) : undefined;
   const { status, headers } = outcome.response;
-  if (!notTaken.has(status)) return undefined;
+  if (!mayBeTakenLater(status)) return undefined;
   return Math.max(1000 * (retryAfterSeconds(headers, Date.now()) ?? 0), jitter(pauseMs));
 }
 
@@ -131,6 +132,7 @@ async function attempt(upstream: Upstream, call: Call): Promise<Outcome> {
   const { send, breaker, times } = upstream;
   const headMs = (call.waitMs ?? 0) + times.headMs;
   const clock = new Clock(call.sent ? times.streamMs : headMs);
+  const askedAt = Date.now();
   let isSent = call.sent === undefined;
   call.sent?.then(
     () => {
@@ -144,7 +146,7 @@ async function attempt(upstream: Upstream, call: Call): Promise<Outcome> {
     if (isDown(response.status)) breaker.failed(Date.now());
     else breaker.succeeded();
     clock.extend(times.bodyMs);
-    return { response, clock, upstream };
+    return { response, clock, upstream, askedAt };
   } catch {
     clock.stop();
     // Neither a caller that left nor a body that broke off, or took too long, says anything about the upstream.

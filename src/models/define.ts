@@ -36,7 +36,9 @@ const chatRoutes: readonly OpenAiRoute[] = ["chat/completions", "models"];
 function define(kind: Kind, listing: Listing): Model {
   const { id, title, price, charge, input, openAiRoutes = kind === "text" ? chatRoutes : [] } = listing;
   const fields = once(input);
-  const schema = once(() => z.looseObject(fields()).refine(isShallow, `Nested more than ${DEEPEST} levels deep`));
+  const schemaOf = (shape: z.ZodRawShape) =>
+    z.looseObject(shape).refine(isShallow, `Nested more than ${DEEPEST} levels deep`);
+  const schema = once(() => schemaOf(fields()));
   return {
     id,
     title,
@@ -46,11 +48,14 @@ function define(kind: Kind, listing: Listing): Model {
     get input(): z.ZodType<ModelInput> {
       return schema();
     },
+    inputWithout: (names) =>
+      schemaOf(Object.fromEntries(Object.entries(fields()).filter(([name]) => !names.includes(name)))),
     get reuse(): Reuse {
       return reuseOf(kind, fields());
     },
     openAiRoutes,
     reserve: (asked) => reserve(asked, fields(), charge),
+    leastPrice: charge.least,
     maxPrice: charge.most,
     tokens: charge.tokens,
     costOf: (output) => costOf(output, charge),

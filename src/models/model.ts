@@ -12,6 +12,17 @@ export type Reuse = "seeded" | "always" | "never";
 /** A model's input once it passed its schema: defaults filled in, unknown keys kept. */
 export type ModelInput = Readonly<Record<string, unknown>>;
 
+/** Stands in an input for a member that was too large to be read: what it is, and how many bytes of JSON. */
+export class Unread {
+  readonly kind: "object" | "array" | "string" | "number" | "boolean" | "null";
+  readonly bytes: number;
+
+  constructor(kind: Unread["kind"], bytes: number) {
+    this.kind = kind;
+    this.bytes = bytes;
+  }
+}
+
 /** OpenAI's routes that a model may be served under, behind `openai/v1/`. */
 export type OpenAiRoute = "chat/completions" | "models";
 
@@ -34,6 +45,8 @@ export interface Model {
   /** The price as documented, for people. */
   readonly price: string;
   readonly input: z.ZodType<ModelInput>;
+  /** The same, but that these members may be anything. */
+  inputWithout(names: readonly string[]): z.ZodType<ModelInput>;
   readonly output: OutputShape;
   readonly reuse: Reuse;
   /** None for a model that writes no text. */
@@ -43,6 +56,8 @@ export interface Model {
    * is a function of the input. What the input says beyond its schema of how much is to be made means `maxPrice`.
    */
   reserve(input: ModelInput): number;
+  /** No input costs less, in micro-USD. */
+  readonly leastPrice: number;
   /** An upper bound over every input that the schema accepts, in micro-USD. */
   readonly maxPrice: number;
   /** Undefined where tokens are not what is paid for. */

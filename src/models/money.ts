@@ -1,5 +1,5 @@
 // How models are paid: each price as documented, turned into what to reserve for an input. Micro-USD, whole numbers.
-import type { ModelInput, TokenPrice } from "./model.ts";
+import { type ModelInput, type TokenPrice, Unread } from "./model.ts";
 import { isCount } from "./multipliers.ts";
 
 export interface Price {
@@ -7,6 +7,8 @@ export interface Price {
   reserve(input: ModelInput): number;
   /** What any accepted input costs at most. */
   readonly most: number;
+  /** No input costs less. */
+  readonly least: number;
   /** Only where tokens are paid for. */
   readonly tokens?: TokenPrice;
 }
@@ -32,6 +34,9 @@ function rateFor(rate: Rate, input: ModelInput): number {
 const dearest = (rate: Rate): number =>
   microUsd(typeof rate === "number" ? rate : Math.max(...Object.values(rate.usd)));
 
+const cheapest = (rate: Rate): number =>
+  microUsd(typeof rate === "number" ? rate : Math.min(...Object.values(rate.usd)));
+
 const countAt = (input: ModelInput, field: string): number | undefined => {
   const value = input[field];
   return isCount(value) ? value : undefined;
@@ -39,10 +44,15 @@ const countAt = (input: ModelInput, field: string): number | undefined => {
 
 const lengthAt = (input: ModelInput, field: string): number | undefined => {
   const value = input[field];
+  if (value instanceof Unread) return value.bytes;
   return typeof value === "string" && value !== "" ? value.length : undefined;
 };
 
-const perJob = (rate: Rate): Price => ({ reserve: (input) => rateFor(rate, input), most: dearest(rate) });
+const perJob = (rate: Rate): Price => ({
+  reserve: (input) => rateFor(rate, input),
+  most: dearest(rate),
+  least: cheapest(rate),
+});
 
 export const perImage = perJob;
 export const perVideo = perJob;
@@ -56,6 +66,7 @@ export function perMegapixel(usd: number, longestSide: number): Price {
   return {
     reserve: (input) => priceOf((countAt(input, "width") ?? longestSide) * (countAt(input, "height") ?? longestSide)),
     most: priceOf(longestSide * longestSide),
+    least: priceOf(1),
   };
 }
 
@@ -63,6 +74,7 @@ export function perSecond(rate: Rate, longestSeconds: number): Price {
   return {
     reserve: (input) => rateFor(rate, input) * (countAt(input, "duration") ?? longestSeconds),
     most: dearest(rate) * longestSeconds,
+    least: cheapest(rate),
   };
 }
 
@@ -72,13 +84,18 @@ export function perFiveSeconds(usd: number, longestSeconds: number): Price {
   return {
     reserve: (input) => priceOf(countAt(input, "duration") ?? longestSeconds),
     most: priceOf(longestSeconds),
+    least: priceOf(1),
   };
 }
 
 /** UTF-16 units are counted, which are never fewer than characters. */
 export function perThousandCharacters(usd: number, longestText: number): Price {
   const priceOf = (characters: number) => Math.ceil((microUsd(usd) * characters) / 1000);
-  return { reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText), most: priceOf(longestText) };
+  return {
+    reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText),
+    most: priceOf(longestText),
+    least: priceOf(1),
+  };
 }
 
 /** Slower than any speech: a digit, spelled out, is the longest thing that one character makes a voice say. */
@@ -87,7 +104,11 @@ const SLOWEST_CHARACTERS_PER_SECOND = 2;
 /** How long the audio gets is known only afterwards, so the slowest voice is reserved, and a second for silence around it. */
 export function perSecondOfSpeech(usd: number, longestText: number): Price {
   const priceOf = (characters: number) => microUsd(usd) * (1 + Math.ceil(characters / SLOWEST_CHARACTERS_PER_SECOND));
-  return { reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText), most: priceOf(longestText) };
+  return {
+    reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText),
+    most: priceOf(longestText),
+    least: priceOf(1),
+  };
 }
 
 /** What a chat template may put around the text that was sent, in tokens. */
@@ -112,13 +133,17 @@ export function perMillionTokens({ inputUsd, outputUsd, windowTokens, longestAns
   const read = (bytes: number) => Math.min(bytes + TEMPLATE_TOKENS, windowTokens);
   return {
     reserve: (input) => {
-      const bytes = new TextEncoder().encode(JSON.stringify(input)).length;
+      const bytes = new TextEncoder().encode(JSON.stringify(input)).length + unreadBytes(input);
       return cost(read(bytes), answerTokens(input, longestAnswer));
     },
     most: cost(windowTokens, longestAnswer),
+    least: cost(0, 1),
     tokens: { windowTokens, longestAnswer, read, cost },
   };
 }
+
+const unreadBytes = (input: ModelInput): number =>
+  Object.values(input).reduce<number>((sum, value) => (value instanceof Unread ? sum + value.bytes : sum), 0);
 
 /** `max_tokens` stands at the top or under `sampling_params`, by the model; the larger counts where a client sends both. */
 function answerTokens(input: ModelInput, longest: number): number {

@@ -1,6 +1,8 @@
 // Files share a worker, since the app is imported once for all: what one left behind must not meet the next.
 import { vi } from "vitest";
 import "./one-proxy.ts";
+import { handedOut } from "../../src/gateway/jobs/handed-out.ts";
+import { pendingBinds } from "../../src/gateway/jobs/pending-binds.ts";
 import { listenToApp } from "./canary-at-the-door.ts";
 import { watchForKeys } from "./canary-watch.ts";
 import { emptyStorage } from "./empty-storage.ts";
@@ -10,3 +12,6 @@ vi.restoreAllMocks();
 await emptyStorage();
 watchForKeys();
 listenToApp();
+// A call of a test ends when all that goes on beside it has: none waits for others that are to come.
+pendingBinds.flushMs = 0;
+handedOut.everyMs = 0;

@@ -9,6 +9,8 @@ import { type JobOfOwner, type MediaKeys, mediaKeysOf } from "./media-key.ts";
 const waitMs = 60_000;
 const holdMs = 20_000;
 const pauseMs = 50;
+/** In characters; a longer request is not held for a retry. */
+const maxRequestLength = 64 * 1024;
 
 export class Flights {
   readonly #keys: MediaKeys;
@@ -24,8 +26,18 @@ export class Flights {
   }
 
   /** The leader's job is the upstream's: its riders may follow it. */
-  async takeOff(name: string, leader: string, ref: string): Promise<void> {
-    await flightObject(this.#generation, name).takeOff(leader, ref);
+  async takeOff(name: string, leader: string, ref: string, request: string): Promise<void> {
+    const held = request.length <= maxRequestLength ? request : null;
+    await flightObject(this.#generation, name).takeOff(leader, ref, held);
+  }
+
+  /** What was asked for a job that others share: null where that is not held any more. */
+  async sharedRequest(job: JobOfOwner, admission: string): Promise<"alone" | { readonly request: string | null }> {
+    const sharing = await jobObject(this.#generation, await this.#keys.tagOf(job)).sharing(admission);
+    if (!sharing) return "alone";
+    const request = await flightObject(this.#generation, sharing.flight).sharedRequest(job.ref);
+    if (request !== undefined) return { request };
+    return sharing.rider === "lead" ? "alone" : { request: null };
   }
 
   /** The leader did not get there. A failure is everybody's; without one somebody else leads. */

@@ -100,15 +100,6 @@ export class Generation extends DurableObject<Env> {
     if (this.#job.value.kept.length === 0) this.#setJob({ ...this.#job.value, of, kept, written: true });
   }
 
-  /** A link of an owner's own to what another's job ended with. */
-  adopt(one: jobs.Keyed): "new" | "known" | "removed" {
-    const { kept, removed } = this.#job.value;
-    if (removed.includes(one.media.field)) return "removed";
-    if (kept.length > 0) return "known";
-    this.conclude({ admission: "", ref: "", status: "COMPLETED", media: [one] });
-    return "new";
-  }
-
   async find(field: MediaField): Promise<Media | undefined> {
     const { of } = this.#job.value;
     if (of === undefined) return jobs.find(this.#job.value, field);
@@ -120,6 +111,13 @@ export class Generation extends DurableObject<Env> {
   flightOf(admission: string): string | undefined {
     const { flight, riders } = this.#job.value;
     return flight !== null && riders[admission] ? flight : undefined;
+  }
+
+  /** How the admission came to the job, and which flight it was; undefined for a job that no other request may join. */
+  sharing(admission: string): { flight: string; rider: jobs.Rider } | undefined {
+    const { flight, riders } = this.#job.value;
+    const rider = riders[admission];
+    return flight !== null && rider ? { flight, rider } : undefined;
   }
 
   riderOf(admission: string): jobs.Rider | undefined {
@@ -146,8 +144,12 @@ export class Generation extends DurableObject<Env> {
     return boarded;
   }
 
-  takeOff(leader: string, ref: string): void {
-    this.#setFlight(flights.takeOff(this.#flight.value, leader, ref));
+  takeOff(leader: string, ref: string, request: string | null): void {
+    this.#setFlight(flights.takeOff(this.#flight.value, leader, ref, request, this.clock()));
+  }
+
+  sharedRequest(ref: string): string | null | undefined {
+    return flights.sharedRequest(this.#flight.value, ref);
   }
 
   ground(leader: string, failure: flights.Failure | undefined): void {
@@ -199,7 +201,8 @@ export class Generation extends DurableObject<Env> {
 
   /** Never throws: what could not be written is tried again, what is over is forgotten. */
   override async alarm(): Promise<void> {
-    const { kept, written } = this.#job.value;
+    // A flight's object has no job, and keeps its flight in the same row.
+    const { kept = [], written } = this.#job.value;
     if (kept.length > 0 && !written && kept.some(({ media }) => media.expiresAt > this.clock())) {
       await this.#write();
       return;

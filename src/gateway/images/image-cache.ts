@@ -21,6 +21,13 @@ export function reuseCacheKey(scope: string, hash: string): string {
   return `reuse/${scope}/${hash}`;
 }
 
+/** What became of a link of an owner's own to an answer that all share. */
+export function linkCacheKey(key: string): string {
+  return `link/${key}`;
+}
+const linkStates = ["kept", "removed"] as const;
+export type LinkState = (typeof linkStates)[number];
+
 /** Whether the entry serves every owner. */
 export function isShared(name: string): boolean {
   return name.startsWith(reuseCacheKey(sharedScope, ""));
@@ -47,6 +54,16 @@ export class ImageCache {
     await Promise.all([this.#kv.delete(mediaCacheKey(key)), reuse !== undefined && this.#kv.delete(reuse)]);
   }
 
+  /** Undefined where its owner has had no such link yet. Asked apart from the link: what KV has missed once it misses for a while. */
+  async linkState(key: string): Promise<LinkState | undefined> {
+    const state = await this.#kv.get(linkCacheKey(key), { cacheTtl: cacheMs / 1000 });
+    return linkStates.find((known) => known === state);
+  }
+
+  async setLinkState(key: string, state: LinkState, now: number): Promise<void> {
+    await this.#kv.put(linkCacheKey(key), state, { expiration: expirationOf(endOf(key), now) });
+  }
+
   /** The name is one of `reuseCacheKey`. */
   async putReusable(name: string, entry: Reusable, now: number): Promise<void> {
     await this.#write(name, entry, entry.media.expiresAt, now);
@@ -58,8 +75,7 @@ export class ImageCache {
   }
 
   async #write(key: string, value: object, expiresAt: number, now: number): Promise<void> {
-    const expiration = Math.ceil(Math.max(expiresAt, now + minLifetimeMs) / 1000);
-    await this.#kv.put(key, JSON.stringify(value), { expiration });
+    await this.#kv.put(key, JSON.stringify(value), { expiration: expirationOf(expiresAt, now) });
   }
 
   /** An entry that cannot be read is none: KV is comfort. */
@@ -72,4 +88,9 @@ export class ImageCache {
       return undefined;
     }
   }
+}
+
+/** In seconds. */
+function expirationOf(expiresAt: number, now: number): number {
+  return Math.ceil(Math.max(expiresAt, now + minLifetimeMs) / 1000);
 }

@@ -24,11 +24,6 @@ const rememberMs = 60_000;
 const foundMs = 30_000;
 const foundCharacters = 2 * 1024 * 1024;
 
-/** A link of the caller's own, and whether nobody had it before. */
-export interface Owned extends Keyed {
-  readonly isNew: boolean;
-}
-
 export class Reuse {
   readonly #config: Config;
   readonly #cache: ImageCache;
@@ -76,18 +71,35 @@ export class Reuse {
     this.#found.forget(name);
   }
 
-  /** The answer under a link of the caller's own: `DELETE` removes it for nobody else. Undefined once that was done. */
-  async own(found: Reusable, { owner }: Asker, now: number): Promise<Owned | undefined> {
+  /**
+   * The answer under a link of the caller's own: `DELETE` removes it for nobody else. Undefined once that was done. A link
+   * that its owner has not had before is counted first, and no object is woken for it.
+   */
+  async own(
+    found: Reusable,
+    { owner }: Asker,
+    now: number,
+    count: (link: Keyed) => Promise<void>,
+  ): Promise<Keyed | undefined> {
     const isFirst = found.media.owner === owner;
     // In a scope of their own the answer went with the link; a shared one stays for the others.
-    if (isFirst && this.#config.reuseScope === "user") return { ...found, isNew: false };
-    const { key, media } = isFirst ? found : await this.#linkOf(found, owner);
-    if (this.#alive.get(key, now)) return { key, media, isNew: false };
-    const read = await this.#keys.read(key);
-    const adopted = read ? await jobObject(this.#generation, read.tag).adopt({ key, media }) : "removed";
-    if (adopted === "removed") return undefined;
-    this.#alive.set(key, true, now + rememberMs);
-    return { key, media, isNew: adopted === "new" };
+    if (isFirst && this.#config.reuseScope === "user") return found;
+    const link = isFirst ? found : await this.#linkOf(found, owner);
+    if (this.#alive.get(link.key, now)) return link;
+    const state = await this.#cache.linkState(link.key).catch(() => undefined);
+    if (state === "removed") return undefined;
+    if (state === undefined && !isFirst) {
+      await count(link);
+      await this.#keep(link, now);
+    }
+    this.#alive.set(link.key, true, now + rememberMs);
+    return link;
+  }
+
+  /** Where KV has no room for it, the upstream's own URL is in the first one's answer, and this link leads nowhere. */
+  async #keep({ key, media }: Keyed, now: number): Promise<void> {
+    await this.#cache.put(key, media, now);
+    await this.#cache.setLinkState(key, "kept", now);
   }
 
   /** A further owner's link to what the first one's leads to: the same whenever it is made. */
@@ -107,6 +119,7 @@ export class Reuse {
     const request = await jobObject(this.#generation, tag).removeMedia(field);
     const own = request !== undefined && !isShared(request) ? request : undefined;
     await this.#cache.remove(text, own);
+    if (this.#config.reuseScope === "shared") await this.#cache.setLinkState(text, "removed", Date.now());
     if (own === undefined) return;
     this.forget(own);
     await flightObject(this.#generation, own).forgetFresh();

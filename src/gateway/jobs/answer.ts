@@ -1,60 +1,62 @@
 // A job's answer as its owner sees it: the handle for the upstream's id, and the headers that go with it.
-import type { Context } from "hono";
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
-import { nameOfFault } from "../../errors.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
+import { handedOut } from "./handed-out.ts";
 import type { Handle } from "./handle.ts";
+import type { JobCall } from "./job-call.ts";
+import { logUnsettled } from "./payers-meter.ts";
 import { endingOf, settle } from "./settling.ts";
-import type { JobEnv } from "./target.ts";
 
-/**
- * A job as its owner sees it. At its end the media is kept first, and the meter is told beside it. Of an answer that
- * streamed only part is known.
- */
+/** How an answer was got. */
+export interface Seen {
+  /** The moment before the upstream was asked. */
+  readonly askedAt: number;
+  /** It streamed: only part of it is known. */
+  readonly partly?: boolean;
+}
+
+/** A job as its owner sees it. At its end the media is kept first, and the meter is told beside it. */
 export async function presentJob(
-  c: Context<JobEnv>,
+  call: JobCall,
   answer: UpstreamJob,
   job: Handle,
   handle: string,
-  partly = false,
+  { askedAt, partly = false }: Seen,
 ): Promise<{ readonly presented: UpstreamJob; readonly costMicroUsd: number | undefined }> {
   const seenAt = Date.now();
-  const { name: model, model: known } = c.get("target");
-  const ending = endingOf(answer, c.get("target"), job, seenAt);
-  const ended = { ...job, owner: c.get("principal").owner, model, known, ending, partly };
-  const seen = await c.get("images").links.present(answer, ended, originOf(c), seenAt);
+  const { name: model, model: known } = call.target;
+  const ending = endingOf(answer, call.target, job, { askedAt, seenAt });
+  const handing = handedOut.inStatus(call, job, answer, ending);
+  if (handing) await handing;
+  const ended = { ...job, owner: call.principal.owner, model, known, ending, partly };
+  const seen = await call.images.links.present(answer, ended, originOf(call), seenAt);
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
-  const telling = ending && settle(c.get("meter"), { ...ending, media: seen.kept }, body);
-  if (telling) c.executionCtx.waitUntil(telling.catch(logUnsettled));
+  const telling = ending && settle(call.meter, { ...ending, media: seen.kept }, body);
+  if (telling) call.waitUntil(telling.catch(logUnsettled));
   return { presented, costMicroUsd: seen.joined ? 0 : (ending?.costMicroUsd ?? undefined) };
 }
 
 /** Where the gateway's own links lead to. */
-export function originOf(c: Context<JobEnv>): string {
-  return ownOrigin(c.get("config"), c.req.url);
+export function originOf({ config, request }: JobCall): string {
+  return ownOrigin(config, request.url);
 }
 
 export async function answerJob(
-  c: Context<JobEnv>,
+  call: JobCall,
   answer: UpstreamJob,
   job: Handle,
   handle: string,
-  partly = false,
+  seen: Seen,
 ): Promise<Response> {
-  const { presented, costMicroUsd } = await presentJob(c, answer, job, handle, partly);
+  const { presented, costMicroUsd } = await presentJob(call, answer, job, handle, seen);
   const headers: Record<string, string> = { "Content-Type": "application/json" };
   if (isFinal(answer.status) && costMicroUsd !== undefined) {
-    c.get("exchange").costMicroUsd = costMicroUsd;
+    call.exchange.costMicroUsd = costMicroUsd;
     headers["X-Cost"] = formatUsd(costMicroUsd);
   }
-  return c.body(JSON.stringify(presented), 200, headers);
-}
-
-/** The meter's own alarm will ask the upstream: nothing is lost but time. */
-export function logUnsettled(error: unknown): void {
-  console.warn(JSON.stringify({ settle: "left to the meter's alarm", error: nameOfFault(error) }));
+  return new Response(JSON.stringify(presented), { headers });
 }
 
 /** Decimal, without an exponent and without trailing zeros. */

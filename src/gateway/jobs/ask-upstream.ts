@@ -14,12 +14,13 @@ import { endingOf } from "./settling.ts";
 /** What is kept for an owner who did not ask in time, and told to a webhook; of a larger answer all but its output. */
 const keptBytes = 4 * 1024 * 1024;
 
-export function asker(config: Config, links: Links, upstream: Upstream): AskUpstream {
+export function asker(config: Config, links: Links, upstream: Upstream, origin: string | undefined): AskUpstream {
   return async ({ model, upstreamId: ref, owner, admission }) => {
     try {
       const segments = [model, "status", ref];
       const signal = AbortSignal.timeout(upstream.times.headMs + upstream.times.bodyMs);
       const answered = await callUpstream(upstream, { method: "GET", segments, repeatable: true, signal });
+      const { askedAt } = answered;
       const opened = await openJob(answered, keptBytes);
       const answer = "whole" in opened ? opened.whole : (await readFacts(opened.large, upstream)).job;
       const status = jobStates.find((state) => state === answer?.status);
@@ -27,11 +28,12 @@ export function asker(config: Config, links: Links, upstream: Upstream): AskUpst
       if (!isFinal(status)) return { status, costMicroUsd: null, completedAt: 0 };
       const known = findModel(model);
       const target = { name: model, model: known, maxMicroUsd: 0 };
-      const ending = endingOf(answer, target, { ref, admission }, Date.now());
+      const seenAt = Date.now();
+      const ending = endingOf(answer, target, { ref, admission }, { askedAt, seenAt });
       const id = await handlesOf(config).mint({ owner, model }, { ref, admission });
-      const { costMicroUsd = null, completedAt = Date.now() } = ending ?? {};
+      const { costMicroUsd = null, completedAt = seenAt } = ending ?? {};
       const ended = { owner, model, known, ref, admission, ending, partly: "large" in opened };
-      const seen = await links.present(answer, ended, config.publicUrl, Date.now());
+      const seen = await links.present(answer, ended, origin, seenAt);
       const { output, ...others } = seen.answer;
       const body = JSON.stringify({ ...others, ...("whole" in opened && { output }), id });
       return { status: status satisfies JobState, costMicroUsd, completedAt, media: seen.kept, body };

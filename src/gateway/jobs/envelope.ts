@@ -1,16 +1,18 @@
 // A job request at the gateway's door: checked once, whole or as it flows, and what goes upstream in its place.
 import * as z from "zod";
-import { type JobRequest, jobRequestSchema } from "../../contract/job-request.ts";
+import { jobRequestSchema } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
-import type { ModelInput } from "../../models/model.ts";
+import { type ModelInput, Unread } from "../../models/model.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
-import type { Kind } from "../../wire/json-listener.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
+import type { Amendment } from "../quota/metering.ts";
 import { type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
-import { digestAsItPasses, readDigest } from "./body-digest.ts";
+import { readDigest } from "./body-digest.ts";
 import { LastByte } from "./last-byte.ts";
+import type { Upload } from "./metered.ts";
+import { measureAsItPasses } from "./passing-body.ts";
 import type { Target } from "./target.ts";
 
 /** What must be known before the meter is asked. */
@@ -21,10 +23,14 @@ export interface Envelope {
   readonly webhook: string | undefined;
   readonly ttlMs: number;
   readonly hasS3Config: boolean;
+  /** How long the body is: of a large one as long as it says, or may be. */
+  readonly statedBytes: number;
   /** What an idempotency key stands for: all of a small body. Of a large one it is the beginning, and then its digest. */
   readonly bytes: Uint8Array;
   /** Reads a large body to its end instead of relaying it; a small one has none. */
   readonly digest?: () => Promise<string>;
+  /** False where the gateway's webhook would make the body longer than the upstream takes. */
+  readonly hasRoomFor: (webhook: string) => boolean;
   /** What goes upstream, with the gateway's webhook in place of the client's. */
   readonly relayed: (webhook: string | undefined, passing: Passing) => Relayed;
 }
@@ -33,16 +39,16 @@ export interface Envelope {
 export interface Passing {
   /** Its digest is wanted too, which costs time. */
   readonly digested: boolean;
-  /** Called with what it asks for before its last byte is sent; a Problem that it throws cuts the body off. */
-  readonly accept: (request: JobRequest, digest: string | undefined) => Promise<void>;
+  /** Called with what it turned out to ask for before its last byte is sent; a Problem that it throws cuts the body off. */
+  readonly accept: (passed: Passed) => Promise<void>;
 }
+
+export type Passed = Omit<Amendment, "terms">;
 
 export interface Relayed {
   readonly body: BodyInit;
-  /** Settles when all of it was checked and sent: with what the client asked for, or with the Problem that cut it off. */
-  readonly checked?: Promise<JobRequest>;
-  /** Sends no more of a large body: whether that came before its last byte, so that nobody has all of it. */
-  readonly cut?: () => boolean;
+  /** Of a body that streams. */
+  readonly upload?: Upload;
 }
 
 export interface Rules {
@@ -52,7 +58,7 @@ export interface Rules {
 
 export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
   const { target } = rules;
-  const { request, input } = check(parseBody(bytes), rules, () => true);
+  const { request, input } = check(parseBody(bytes), rules);
   const { webhook, ...others } = request;
   return {
     input,
@@ -60,21 +66,26 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
     webhook,
     ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
     hasS3Config: request.s3Config !== undefined,
+    statedBytes: bytes.byteLength,
     bytes,
+    hasRoomFor: () => true,
     relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),
   };
 }
 
-/** Admitted at the model's highest price and for the longest time: what it asks for is known when the last byte is. */
+/** Admitted at the least that its model can cost, and for the longest time; amended when its last byte is known. */
 export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
+  const { model, maxMicroUsd } = rules.target;
   return {
     input: undefined,
-    reserveMicroUsd: rules.target.maxMicroUsd,
+    reserveMicroUsd: model ? model.leastPrice : maxMicroUsd,
     webhook: undefined,
     ttlMs: limits.ttlMs.max,
     hasS3Config: false,
+    statedBytes: body.length ?? body.limitBytes,
     bytes: body.source.head.subarray(0, wholeBytes),
     digest: () => readDigest(body),
+    hasRoomFor: (webhook) => (body.length ?? 0) + noticeMember(webhook).byteLength <= body.limitBytes,
     relayed: (own, passing) => relayLarge(body, rules, own, passing),
   };
 }
@@ -82,17 +93,22 @@ export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
 const encoder = new TextEncoder();
 
 function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, passing: Passing): Relayed {
-  let request: JobRequest | undefined;
   const lastByte = new LastByte();
-  const digested = passing.digested ? digestAsItPasses(body.source) : undefined;
+  const passed = measureAsItPasses(body.source, passing.digested);
   const { stream, done } = scanRequest<Problem>({
     ...body,
-    source: digested?.source ?? body.source,
-    inject: noticeMember(body, own),
+    source: passed.source,
+    inject: own === undefined ? new Uint8Array() : noticeMember(own),
     verdict: async (summary) => {
       try {
-        request = checkSummary(summary, rules);
-        await passing.accept(request, await digested?.digest());
+        const { request, reserveMicroUsd } = checkSummary(summary, rules);
+        await passing.accept({
+          reserveMicroUsd,
+          inputBytes: passed.bytes(),
+          ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
+          webhook: request.webhook,
+          digest: await passed.digest?.(),
+        });
         return lastByte.send() ? undefined : streamedProblem("sink-gone", body.limitBytes);
       } catch (error) {
         if (error instanceof Problem) return error;
@@ -100,18 +116,15 @@ function relayLarge(body: LargeBody, rules: Rules, own: string | undefined, pass
       }
     },
   });
-  const checked = done.then((outcome) => {
-    if (outcome.accepted && request) return request;
-    if (!outcome.accepted && outcome.fault === "refused") throw outcome.refusal;
-    throw streamedProblem(outcome.accepted ? "not-json" : outcome.fault, body.limitBytes);
+  const sent = done.then((outcome) => {
+    if (outcome.accepted) return;
+    throw outcome.fault === "refused" ? outcome.refusal : streamedProblem(outcome.fault, body.limitBytes);
   });
-  return { body: stream, checked, cut: () => lastByte.cut() };
+  return { body: stream, upload: { sent, cut: () => lastByte.cut() } };
 }
 
-/** Not in a body that it would make longer than the upstream takes: of that job the meter's alarm learns the end. */
-function noticeMember({ length = 0, limitBytes }: LargeBody, own: string | undefined): Uint8Array {
-  const member = encoder.encode(own === undefined ? "" : `"webhook":${JSON.stringify(own)},`);
-  return length + member.byteLength > limitBytes ? new Uint8Array() : member;
+function noticeMember(own: string): Uint8Array {
+  return encoder.encode(`"webhook":${JSON.stringify(own)},`);
 }
 
 const shapeFaults: Record<string, string> = {
@@ -126,41 +139,38 @@ function streamedProblem(fault: string, limitBytes: number): Problem {
   return shape ? new Problem("INVALID_REQUEST", shape) : bodyProblem(fault as "not-json", limitBytes);
 }
 
-/** A member that was too large to be read counts as the kind of value that it is, and is held to nothing else. */
-function checkSummary({ input, ...outer }: RequestSummary, rules: Rules): JobRequest {
-  const read = new Map([...input].map(([name, member]) => [name, valueIn(member)]));
-  const isRead = (name: PropertyKey | undefined) => input.get(String(name))?.value !== undefined;
-  return check(
-    { ...outer, input: Object.fromEntries(read) },
-    rules,
-    (path) => path.length === 0 || isRead(path[0]) || !input.has(String(path[0])),
-  ).request;
+/** A member that was too large to be read is held to nothing, and counts in the price by its size. */
+function checkSummary({ input, ...outer }: RequestSummary, rules: Rules) {
+  const members = [...input].map(([name, member]): [string, unknown] => [name, valueIn(member)]);
+  const checked = check({ ...outer, input: Object.fromEntries(members) }, rules);
+  return { request: checked.request, reserveMicroUsd: priceOf(checked.input, rules.target) };
 }
 
-const standIns: Record<Kind, unknown> = { object: {}, array: [], string: "", number: 0, boolean: false, null: null };
-
-function valueIn({ kind, value }: Member): unknown {
-  return value === undefined ? standIns[kind] : value;
+function valueIn({ kind, bytes, value }: Member): unknown {
+  return value === undefined ? new Unread(kind, bytes) : value;
 }
 
-type Counts = (path: readonly PropertyKey[]) => boolean;
+function priceOf(input: ModelInput | undefined, { model, maxMicroUsd }: Target): number {
+  if (!model || !input) return maxMicroUsd;
+  const hasUnreadNumber = Object.values(input).some((value) => value instanceof Unread && value.kind === "number");
+  return hasUnreadNumber ? model.maxPrice : model.reserve(input);
+}
 
 /** Faults carry their path from the body's root. */
-function check(value: unknown, { target, webhookHosts }: Rules, counts: Counts) {
+function check(value: unknown, { target, webhookHosts }: Rules) {
   const checked = jobRequestSchema.safeParse(value);
   if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
   const { webhook } = checked.data;
   const refused = webhook === undefined ? undefined : refuseTarget(webhook, webhookHosts);
   if (refused) throw new Problem("INVALID_REQUEST", `webhook: the URL ${refused}`);
-  return { request: checked.data, input: checkInput(checked.data.input, target, counts) };
+  return { request: checked.data, input: checkInput(checked.data.input, target) };
 }
 
-function checkInput(input: Record<string, unknown>, { model }: Target, counts: Counts): ModelInput | undefined {
+function checkInput(input: Record<string, unknown>, { model }: Target): ModelInput | undefined {
   if (!model) return undefined;
-  const checked = z.safeParse(model.input, input);
+  const unread = Object.keys(input).filter((name) => input[name] instanceof Unread);
+  const checked = z.safeParse(unread.length === 0 ? model.input : model.inputWithout(unread), input);
   if (checked.success) return checked.data;
-  const issues = checked.error.issues.filter(({ path }) => counts(path));
-  if (issues.length === 0) return undefined;
-  const placed = issues.map(({ path, message }) => ({ path: ["input", ...path], message }));
+  const placed = checked.error.issues.map(({ path, message }) => ({ path: ["input", ...path], message }));
   throw new Problem("INVALID_REQUEST", describeFaults(placed));
 }

@@ -1,5 +1,4 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
-import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
@@ -9,9 +8,10 @@ import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
 import { originOf, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
+import { handedOut } from "./handed-out.ts";
 import { type Handle, handlesOf } from "./handle.ts";
+import { type JobCall, jobKey } from "./job-call.ts";
 import { jobEvents, type Source } from "./job-events.ts";
-import type { JobEnv } from "./target.ts";
 import { ticketsOf } from "./ticket.ts";
 
 const heartbeatMs = 15_000;
@@ -31,29 +31,29 @@ export const authenticateByTicket: Guard<GatewayEnv> = async (c) => {
   c.set("control", control);
 };
 
-export async function mintTicket(c: Context<JobEnv>): Promise<Response> {
-  await ownJob(c);
-  const { ticket, expiresAt } = await ticketsOf(c.get("config")).mint(c.get("principal"), c.req.path, Date.now());
-  const origin = originOf(c);
-  return c.json({ url: `${origin}${c.req.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
+export async function mintTicket(call: JobCall): Promise<Response> {
+  await ownJob(call);
+  const { ticket, expiresAt } = await ticketsOf(call.config).mint(call.principal, call.path, Date.now());
+  const origin = originOf(call);
+  return Response.json({ url: `${origin}${call.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
 }
 
-export async function events(c: Context<JobEnv>): Promise<Response> {
-  const job = await ownJob(c);
+export async function events(call: JobCall): Promise<Response> {
+  const job = await ownJob(call);
   const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
   // Nobody reads what a HEAD would start.
-  if (c.req.method === "HEAD") return c.body(null, 200, headers);
-  const eventId = await ticketsOf(c.get("config")).eventId(c.req.path);
-  const reconnected = c.req.header("Last-Event-ID") !== undefined;
+  if (call.request.method === "HEAD") return new Response(null, { headers });
+  const eventId = await ticketsOf(call.config).eventId(call.path);
+  const reconnected = call.request.headers.has("Last-Event-ID");
   const { readable, writable } = new IdentityTransformStream();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  const { signal } = c.req.raw;
+  const { signal } = call.request;
   const write = (text: string) => writer.write(encoder.encode(text));
   const heartbeat = setInterval(() => void write(":\n\n").catch(() => {}), heartbeatMs);
   const relay = async () => {
     try {
-      const source = (await cachedSource(c, job, signal)) ?? sourceOf(c, job, signal);
+      const source = (await cachedSource(call, job, signal)) ?? sourceOf(call, job, signal);
       for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
     } catch (error) {
       if (!signal.aborted) await write(failure(error)).catch(() => {});
@@ -62,7 +62,7 @@ export async function events(c: Context<JobEnv>): Promise<Response> {
       await writer.close().catch(() => {});
     }
   };
-  c.executionCtx.waitUntil(relay());
+  call.waitUntil(relay());
   return new Response(readable, { headers });
 }
 
@@ -73,8 +73,8 @@ function failure(error: unknown): string {
 }
 
 /** A job from the cache is at its end when it begins. */
-async function cachedSource(c: Context<JobEnv>, job: Handle, signal: AbortSignal): Promise<Source | undefined> {
-  const cached = await cachedJob(c, job);
+async function cachedSource(call: JobCall, job: Handle, signal: AbortSignal): Promise<Source | undefined> {
+  const cached = await cachedJob(call, job);
   return (
     cached && {
       poll: async () => ({ status: cached.status, stream: [] }),
@@ -85,9 +85,9 @@ async function cachedSource(c: Context<JobEnv>, job: Handle, signal: AbortSignal
   );
 }
 
-function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
-  const upstream = c.get("upstream");
-  const model = c.get("target").name;
+function sourceOf(call: JobCall, job: Handle, signal: AbortSignal) {
+  const upstream = call.upstream;
+  const model = call.target.name;
   const ask = (operation: string, query?: string) =>
     callUpstream(upstream, {
       ...{ method: "GET", segments: [model, operation, job.ref], repeatable: operation === "status", signal },
@@ -96,12 +96,15 @@ function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
   return {
     poll: async () => {
       const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`));
-      return { status: String(status), stream: Array.isArray(stream) ? stream : [] };
+      const chunks = Array.isArray(stream) ? stream : [];
+      await handedOut.chunks(call, job, chunks);
+      return { status: String(status), stream: chunks };
     },
     final: async (): Promise<UpstreamJob> => {
-      const answer = await readJob(await ask("status"));
-      const id = await handlesOf(c.get("config")).mint({ owner: c.get("principal").owner, model }, job);
-      return (await presentJob(c, answer, job, id)).presented;
+      const answered = await ask("status");
+      const answer = await readJob(answered);
+      const id = await handlesOf(call.config).mint(jobKey(call), job);
+      return (await presentJob(call, answer, job, id, answered)).presented;
     },
     pause: (ms: number) => scheduler.wait(ms, { signal }),
     isOver: () => signal.aborted,

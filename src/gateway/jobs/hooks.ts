@@ -1,103 +1,90 @@
-// The upstream's notice of a job's end, proven by its path. It is believed only for the job that the path names.
-import { type Context, Hono } from "hono";
+// The upstream's notice of a job's end, proven by its path. It is a knock: what it says of the job is asked for with our key.
+import { Hono } from "hono";
 import * as z from "zod";
 import { ownOrigin } from "../../config.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
-import { findModel } from "../../models/index.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
-import type { Images } from "../images/images.ts";
-import type { Metering, UpstreamAnswer } from "../quota/metering.ts";
+import type { MeteredJob, Metering } from "../quota/metering.ts";
 import { openBody, parseBody } from "../request-body.ts";
-import { type Upstream, usualTimes } from "../upstream.ts";
-import { answerLimitBytes, type UpstreamJob } from "../upstream-answer.ts";
+import { usualTimes } from "../upstream.ts";
+import { answerLimitBytes } from "../upstream-answer.ts";
 import { asker } from "./ask-upstream.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { readFacts } from "./large-answer.ts";
+import { PayersMeter } from "./payers-meter.ts";
 import type { FindImages, FindUpstream } from "./routes.ts";
-import { endingOf } from "./settling.ts";
-import type { JobEnv } from "./target.ts";
+import { settle } from "./settling.ts";
 
-const noticeSchema = z.looseObject({ id: z.string().refine(isRef), status: z.string().max(32) });
+const noticeSchema = z.looseObject({ id: z.string().refine(isRef) });
 
 export function hookRoutes(findImages: FindImages, findUpstream: FindUpstream): Hono<GatewayEnv> {
-  return new Hono<GatewayEnv>().post("/hooks/:hook", (c) =>
-    takeNotice(c, findImages(c), () => findUpstream(c as unknown as Context<JobEnv>)),
-  );
+  return new Hono<GatewayEnv>().post("/hooks/:hook", (c) => takeNotice(c, findImages, findUpstream));
 }
 
-async function takeNotice(c: GatewayContext, images: Images, upstream: () => Upstream): Promise<Response> {
+/** Of the notice only the id counts, and only where the job has none yet: who made it up changes nothing. */
+async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstream: FindUpstream): Promise<Response> {
   const config = c.get("config");
   const hook = await handlesOf(config).verifyHook(c.req.param("hook") ?? "");
   if (!hook) throw new Problem("NOT_FOUND", "There is no such route.");
-  const notice = await readNotice(c.req.raw);
-  const checked = noticeSchema.safeParse(notice.job);
+  const checked = noticeSchema.safeParse(await readNotice(c.req.raw));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected a job");
-  const { USER_METER } = c.env;
-  const meter = USER_METER.get(USER_METER.idFromString(hook.meter)) as unknown as Remote<Metering>;
-  const job = await meter.job(hook.admission);
-  if (!job) throw new Problem("JOB_NOT_FOUND", "job not found");
+  const { id } = checked.data;
+  const { admission } = hook;
+  const meter = meterOf(c, hook.meter);
+  const job = await meter.job(admission);
+  if (!job || (job.upstreamId ?? id) !== id) throw new Problem("JOB_NOT_FOUND", "job not found");
+  if (isOver(job)) return received(c);
 
-  const { input: _, webhook: __, ...answer } = checked.data;
-  const handle = { ref: checked.data.id, admission: hook.admission };
-  const { upstreamId } = job;
-  if (upstreamId === null) await meter.bind([{ admission: hook.admission, upstreamId: handle.ref }]);
-  else if (upstreamId !== handle.ref) throw new Problem("JOB_NOT_FOUND", "job not found");
-  const known = findModel(job.model);
-  const target = { name: job.model, model: known, maxMicroUsd: job.reservedMicroUsd };
-  const ending = endingOf(answer as UpstreamJob, target, handle, Date.now());
-  if (!ending) return c.json({ received: true });
+  const ask = asker(config, findImages(c).links, findUpstream(c), ownOrigin(config, c.req.url));
+  const askedAt = Date.now();
+  const asked = await ask({ model: job.model, upstreamId: id, owner: job.owner, admission });
+  if (typeof asked !== "object" || !isFinal(asked.status)) {
+    await meter.lookAgain({ admission, upstreamId: id });
+    return received(c);
+  }
+  const { status, costMicroUsd, completedAt, media, body = "" } = asked;
+  const ending = { admission, upstreamId: id, status, costMicroUsd, completedAt, media };
+  await settle(meter, { ...ending, askedAt, seenAt: Date.now() }, () => body);
+  return received(c);
+}
 
-  const origin = ownOrigin(config, c.req.url);
-  const owned = { ...handle, owner: job.owner, model: job.model };
-  const id = await handlesOf(config).mint(owned, handle);
-  const present = (partly: boolean) =>
-    images.links.present(answer as UpstreamJob, { ...owned, known, ending, partly }, origin, Date.now());
-  const inFull = async () => {
-    const seen = await present(false);
-    return { ...ending, media: seen.kept, body: JSON.stringify({ ...seen.answer, id }) };
-  };
-  // Of a part the output has passed by: the upstream is asked, as the meter's alarm would, and else the part is believed.
-  const inPart = async () => {
-    const ask = asker({ ...config, publicUrl: origin }, images.links, upstream());
-    const { output, ...others } = answer as UpstreamJob;
-    const asked = await ask({ ...owned, upstreamId: handle.ref });
-    const said = { ...ending, body: JSON.stringify({ ...others, id }) };
-    if (!isEnd(asked)) return { ...said, media: (await present(true)).kept };
-    return { ...said, ...asked, costMicroUsd: asked.costMicroUsd ?? said.costMicroUsd };
-  };
-  const { body, ...told } = await (notice.isPart ? inPart() : inFull());
-  const settled = await meter.settle(told);
-  if (settled.wantsNotice) await meter.notify(settled.admission, body);
+/** Of a job that failed the notice may tell of its retry. */
+function isOver({ endedAt, isAssumed, status }: MeteredJob): boolean {
+  return endedAt !== null && !isAssumed && (status === "COMPLETED" || status === "CANCELLED");
+}
+
+function received(c: GatewayContext): Response {
   return c.json({ received: true });
 }
 
-function isEnd(answer: UpstreamAnswer): answer is Exclude<UpstreamAnswer, string> {
-  return typeof answer === "object" && isFinal(answer.status);
-}
-
-interface Notice {
-  readonly job: unknown;
-  /** It was too large to hold: all but its output is here. */
-  readonly isPart: boolean;
+/** The meter that the path names, whoever pays there. */
+function meterOf(c: GatewayContext, id: string): PayersMeter {
+  const { USER_METER } = c.env;
+  const stub = () => USER_METER.get(USER_METER.idFromString(id)) as unknown as Remote<Metering>;
+  return new PayersMeter(id, stub, (work) => c.executionCtx.waitUntil(work));
 }
 
 /** A notice carries input and output: one that is as large as they may be is held by nobody. */
-async function readNotice(request: Request): Promise<Notice> {
+async function readNotice(request: Request): Promise<unknown> {
   const body = await openBody(request, answerLimitBytes);
-  if ("whole" in body) return { job: parseBody(body.whole), isPart: false };
+  if ("whole" in body) return parseBody(body.whole);
   const { job, fault } = await readFacts(body.large.source, { times: usualTimes });
-  if (fault === undefined) return { job, isPart: true };
+  if (fault === undefined) return job;
   throw bodyProblem(fault === "sink-gone" || fault === "stopped" ? "source-gone" : fault, answerLimitBytes);
 }
 
 export const hookOperations: readonly Operation[] = [
   {
-    ...{ method: "post", path: "/hooks/{hook}", summary: "The upstream's notice of a job's end", access: "upstream" },
-    ...{ body: noticeSchema, answer: z.object({ received: z.literal(true) }) },
+    method: "post",
+    path: "/hooks/{hook}",
+    summary: "The upstream's notice of a job's end",
+    access: "upstream",
+    body: noticeSchema,
+    answer: z.object({ received: z.literal(true) }),
     errors: ["NOT_FOUND", "JOB_NOT_FOUND", "INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE"],
   },
 ];

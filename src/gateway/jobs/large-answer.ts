@@ -1,5 +1,4 @@
 // A job's answer that is too large to hold: streamed to its owner under the handle and the links, settled by what was seen of it.
-import type { Context } from "hono";
 import { isMediaField, mediaFields } from "../../contract/media-fields.ts";
 import { Problem } from "../../errors.ts";
 import { type AnswerFacts, type AnswerScan, scanAnswer } from "../../wire/answer-scan.ts";
@@ -10,29 +9,41 @@ import type { Ending } from "../quota/metering.ts";
 import { callUpstream, type Upstream } from "../upstream.ts";
 import { answerLimitBytes, readJob, type UpstreamJob } from "../upstream-answer.ts";
 import { logOwnKey } from "../upstream-body.ts";
-import { answerJob, logUnsettled, originOf } from "./answer.ts";
+import { answerJob, originOf } from "./answer.ts";
+import { handedOut } from "./handed-out.ts";
 import { type Handle, handlesOf, isRef } from "./handle.ts";
-import { completionOf, endingOf, settle } from "./settling.ts";
-import { type JobEnv, jobKey } from "./target.ts";
+import { type JobCall, jobKey } from "./job-call.ts";
+import { measureAsItPasses } from "./passing-body.ts";
+import { logUnsettled } from "./payers-meter.ts";
+import { namesNoJob } from "./relay.ts";
+import { completionOf, endingOf, isTold, settle } from "./settling.ts";
 
 const encoder = new TextEncoder();
 
 /** Of a submission the upstream's id is known once it passes by. */
 type Following = { readonly admission: string; readonly ref?: string };
 
-export async function answerLarge(c: Context<JobEnv>, source: ByteSource, job: Following): Promise<Response> {
+export async function answerLarge(
+  call: JobCall,
+  source: ByteSource,
+  job: Following,
+  askedAt: number,
+): Promise<Response> {
   const { admission, ref } = job;
   const seenAt = Date.now();
-  if (ref !== undefined && (await isDetached(c, { admission, ref }, seenAt)))
-    return answerDetached(c, source, { admission, ref });
-  const links = c.get("images").links.stream({ ...jobKey(c), admission }, originOf(c));
+  if (ref !== undefined && (await isDetached(call, { admission, ref }, seenAt)))
+    return answerDetached(call, source, { admission, ref }, askedAt);
+  const begun = source.head.byteLength;
+  const handing = ref === undefined || isTold(admission, seenAt) ? undefined : handOut(call, { admission, ref }, begun);
+  if (handing) await handing;
+  const links = call.images.links.stream({ ...jobKey(call), admission }, originOf(call));
   const nameJob = async (id: string) => {
     const ref = job.ref ?? id;
-    if (!isRef(ref)) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job.");
-    return handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
+    if (!isRef(ref)) throw namesNoJob;
+    return handlesOf(call.config).mint(jobKey(call), { ref, admission });
   };
   let seen: SeenEnd | undefined;
-  const { stream, done } = scanLarge(source, c.get("upstream"), {
+  const { stream, done } = scanLarge(source, call.upstream, {
     replace: (place, value, facts) => {
       if (place === "id") return nameJob(value);
       const field = place.slice("output.".length);
@@ -41,31 +52,40 @@ export async function answerLarge(c: Context<JobEnv>, source: ByteSource, job: F
     },
     extend: () => links.members(),
     conclude: async (facts) => {
-      seen = await concludeSeen(c, facts, job, links, seenAt);
+      seen = await concludeSeen(call, facts, job, links, { askedAt, seenAt });
     },
   });
-  const told = done.then(async ({ facts, fault }) => {
+  const told = done.then(async ({ facts, fault, bytes }) => {
     const ref = job.ref ?? facts.id;
-    if (job.ref === undefined && isRef(ref))
-      await c
-        .get("meter")()
-        .bind([{ admission, upstreamId: ref }]);
+    if (job.ref === undefined) tellTaken(call, admission, ref);
     const { answer, ending } = (fault === undefined && seen) || {};
-    if (answer && ending) await settle(c.get("meter"), ending, () => noticeOf(c, answer, ending));
+    if (isRef(ref) && facts.status !== "COMPLETED") await handOut(call, { admission, ref }, bytes);
+    if (answer && ending) await settle(call.meter, ending, () => noticeOf(call, answer, ending));
   });
-  c.executionCtx.waitUntil(told.catch(logUnsettled));
-  return c.body(stream, 200, { "Content-Type": "application/json" });
+  call.waitUntil(told.catch(logUnsettled));
+  return new Response(stream, { headers: { "Content-Type": "application/json" } });
 }
 
-function isDetached(c: Context<JobEnv>, job: Handle, now: number): Promise<boolean> {
-  return c.get("images").links.isDetached({ ...jobKey(c), ...job, known: c.get("target").model }, now);
+/** What is not known to be a job's end is handed out: by its length, since its text passes unread. */
+function handOut(call: JobCall, job: Handle, bytes: number): Promise<void> | undefined {
+  return handedOut.whole(call, job, 1, bytes);
+}
+
+function tellTaken({ meter }: JobCall, admission: string, id: string | undefined): void {
+  if (isRef(id)) meter.bindAtOnce({ admission, upstreamId: id });
+  else meter.doubt(admission);
+}
+
+function isDetached(call: JobCall, job: Handle, now: number): Promise<boolean> {
+  return call.images.links.isDetached({ ...jobKey(call), ...job, known: call.target.model }, now);
 }
 
 /** Whose owner got off it: what it made is for the others, and is let go as it passes by. */
-async function answerDetached(c: Context<JobEnv>, source: ByteSource, job: Handle): Promise<Response> {
-  const { job: answer } = await readFacts(source, c.get("upstream"));
+async function answerDetached(call: JobCall, source: ByteSource, job: Handle, askedAt: number): Promise<Response> {
+  const { job: answer } = await readFacts(source, call.upstream);
   if (!answer) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");
-  return answerJob(c, answer, job, await handlesOf(c.get("config")).mint(jobKey(c), job), true);
+  const handle = await handlesOf(call.config).mint(jobKey(call), job);
+  return answerJob(call, answer, job, handle, { askedAt, partly: true });
 }
 
 /** Only a completed job's URL is a link; where its status comes later, the URL speaks for it. */
@@ -104,13 +124,17 @@ export function scanLarge(
 ) {
   const giveUp = () => source.reader.cancel("too slow").catch(() => {});
   const timer = setTimeout(giveUp, times.streamMs);
+  const passing = measureAsItPasses(source, false);
   const { stream, done } = scanAnswer({
-    ...{ source, limitBytes: answerLimitBytes, mediaKeys: mediaFields, ...scan },
+    source: passing.source,
+    limitBytes: answerLimitBytes,
+    mediaKeys: mediaFields,
+    ...scan,
     ...(key !== undefined && { forbidden: { bytes: encoder.encode(key), found: logOwnKey } }),
   });
   const ended = done.then(({ facts, fault }) => {
     clearTimeout(timer);
-    return { facts, fault };
+    return { facts, fault, bytes: passing.bytes() };
   });
   return { stream, done: ended };
 }
@@ -122,35 +146,35 @@ interface SeenEnd {
 
 /** Before the answer's last byte: whoever has all of it may fetch its links. Undefined while the job goes on. */
 async function concludeSeen(
-  c: Context<JobEnv>,
+  call: JobCall,
   facts: AnswerFacts,
   { admission, ref = facts.id }: Following,
   links: StreamedLinks,
-  seenAt: number,
+  at: Pick<Ending, "askedAt" | "seenAt">,
 ): Promise<SeenEnd | undefined> {
   const answer = jobOf(facts);
   if (!answer || !isRef(ref)) return undefined;
-  const ending = endingOf(answer, c.get("target"), { ref, admission }, seenAt);
-  const ended = { ...jobKey(c), known: c.get("target").model, ref, admission, ending };
-  const { kept } = await links.conclude(answer, ended, seenAt);
+  const ending = endingOf(answer, call.target, { ref, admission }, at);
+  const ended = { ...jobKey(call), known: call.target.model, ref, admission, ending };
+  const { kept } = await links.conclude(answer, ended, at.seenAt);
   return ending && { answer, ending: { ...ending, media: kept } };
 }
 
 /** The client's webhook gets the output too, which has passed by: it is asked for once more. */
-async function noticeOf(c: Context<JobEnv>, seen: UpstreamJob, ending: Ending): Promise<string> {
-  const upstream = c.get("upstream");
+async function noticeOf(call: JobCall, seen: UpstreamJob, ending: Ending): Promise<string> {
+  const upstream = call.upstream;
   const { admission, upstreamId: ref } = ending;
   if (ref === null) return JSON.stringify(seen);
   const again = callUpstream(upstream, {
     method: "GET",
-    segments: [c.get("target").name, "status", ref],
+    segments: [call.target.name, "status", ref],
     repeatable: true,
   });
   const { output: _, ...without } = seen;
   const whole = await again.then(readJob).catch(() => without);
-  const ended = { ...jobKey(c), known: c.get("target").model, ref, admission, ending };
-  const { answer } = await c.get("images").links.present(whole, ended, originOf(c), ending.seenAt);
-  return JSON.stringify({ ...answer, id: await handlesOf(c.get("config")).mint(jobKey(c), { ref, admission }) });
+  const ended = { ...jobKey(call), known: call.target.model, ref, admission, ending };
+  const { answer } = await call.images.links.present(whole, ended, originOf(call), ending.seenAt);
+  return JSON.stringify({ ...answer, id: await handlesOf(call.config).mint(jobKey(call), { ref, admission }) });
 }
 
 /** As if it had been parsed, but for an output that holds nothing but its media and its numbers. */

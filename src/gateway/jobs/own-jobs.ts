@@ -1,27 +1,26 @@
 // A user's own jobs of a model: listed, and cancelled while they wait. The operator sees and purges all.
-import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import type { MeteredJob } from "../quota/metering.ts";
 import { callUpstream } from "../upstream.ts";
 import { readJob, readObject } from "../upstream-answer.ts";
-import { getOff } from "./follow.ts";
+import { leaveShared } from "./cancel.ts";
 import { handlesOf } from "./handle.ts";
+import { type JobCall, jobKey } from "./job-call.ts";
 import { endingOf, settle } from "./settling.ts";
-import { type JobEnv, jobKey } from "./target.ts";
 
 const purgedAtOnce = 50;
 const callsAtOnce = 6;
 
-export async function requests(c: Context<JobEnv>, offset: number, limit: number): Promise<Response> {
-  if (c.get("principal").kind === "operator")
-    return relayForOperator(c, "GET", "requests", `offset=${offset}&limit=${limit}`);
-  const { owner, model } = jobKey(c);
-  const { jobs, total } = await reached(c.get("meter")().jobs(owner, model, offset, limit));
-  const handles = handlesOf(c.get("config"));
+export async function requests(call: JobCall, offset: number, limit: number): Promise<Response> {
+  if (call.principal.kind === "operator")
+    return relayForOperator(call, "GET", "requests", `offset=${offset}&limit=${limit}`);
+  const { owner, model } = jobKey(call);
+  const { jobs, total } = await reached(call.meter.jobs(owner, model, offset, limit));
+  const handles = handlesOf(call.config);
   const listed = await Promise.all(
     jobs.map(async (job) => ({ ...describe(job), id: await handleOf(handles, { owner, model }, job) })),
   );
-  return c.json({ requests: listed, total, offset, limit, hasMore: offset + jobs.length < total });
+  return Response.json({ requests: listed, total, offset, limit, hasMore: offset + jobs.length < total });
 }
 
 function describe({ status, admittedAt, endedAt }: MeteredJob) {
@@ -39,44 +38,45 @@ function handleOf(
 }
 
 /** Cancels what still waits, at most so many a call, and says how many it were. */
-export async function purge(c: Context<JobEnv>): Promise<Response> {
-  if (c.get("principal").kind === "operator") return relayForOperator(c, "POST", "purge-queue", "");
-  const { owner, model } = jobKey(c);
-  const open = await reached(c.get("meter")().openJobs(owner, model, purgedAtOnce));
+export async function purge(call: JobCall): Promise<Response> {
+  if (call.principal.kind === "operator") return relayForOperator(call, "POST", "purge-queue", "");
+  const { owner, model } = jobKey(call);
+  const open = await reached(call.meter.openJobs(owner, model, purgedAtOnce));
   const bound = open.flatMap((job) => (job.upstreamId === null ? [] : [{ ...job, ref: job.upstreamId }]));
   let removed = 0;
   for (let at = 0; at < bound.length; at += callsAtOnce) {
-    const batch = bound.slice(at, at + callsAtOnce).map((job) => cancelWaiting(c, job));
+    const batch = bound.slice(at, at + callsAtOnce).map((job) => cancelWaiting(call, job));
     removed += (await Promise.all(batch)).filter(Boolean).length;
   }
-  return c.json({ removed, status: "completed" });
+  return Response.json({ removed, status: "completed" });
 }
 
-async function cancelWaiting(c: Context<JobEnv>, job: MeteredJob & { ref: string }): Promise<boolean> {
-  const upstream = c.get("upstream");
+async function cancelWaiting(call: JobCall, job: MeteredJob & { ref: string }): Promise<boolean> {
+  const upstream = call.upstream;
   const ask = async (method: "GET" | "POST", operation: string) => {
     const segments = [job.model, operation, job.ref];
-    return readJob(await callUpstream(upstream, { method, segments, repeatable: true }));
+    const answered = await callUpstream(upstream, { method, segments, repeatable: true });
+    return { job: await readJob(answered), askedAt: answered.askedAt };
   };
   try {
-    const { status } = await ask("GET", "status");
-    if (status !== "IN_QUEUE") return false;
-    if (await getOff(c, job)) return true;
-    const cancelled = await ask("POST", "cancel");
-    const ending = endingOf(cancelled, c.get("target"), job, Date.now());
-    const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
-    if (ending) await settle(c.get("meter"), ending, () => JSON.stringify({ ...cancelled, id }));
+    const asked = await ask("GET", "status");
+    if (asked.job.status !== "IN_QUEUE") return false;
+    if (await leaveShared(call, job)) return true;
+    const { job: cancelled, askedAt } = await ask("POST", "cancel");
+    const ending = endingOf(cancelled, call.target, job, { askedAt, seenAt: Date.now() });
+    const id = await handlesOf(call.config).mint(jobKey(call), job);
+    if (ending) await settle(call.meter, ending, () => JSON.stringify({ ...cancelled, id }));
     return cancelled.status === "CANCELLED";
   } catch {
     return false;
   }
 }
 
-async function relayForOperator(c: Context<JobEnv>, method: "GET" | "POST", operation: string, query: string) {
-  const upstream = c.get("upstream");
-  const segments = [c.get("target").name, operation];
+async function relayForOperator(call: JobCall, method: "GET" | "POST", operation: string, query: string) {
+  const upstream = call.upstream;
+  const segments = [call.target.name, operation];
   const answered = await callUpstream(upstream, { method, segments, query, repeatable: method === "GET" });
-  return c.json(await readObject(answered));
+  return Response.json(await readObject(answered));
 }
 
 function reached<T>(answer: Promise<T>): Promise<T> {

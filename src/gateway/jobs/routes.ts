@@ -24,14 +24,18 @@ import type { OperationName } from "../identity/scope.ts";
 import type { Images } from "../images/images.ts";
 import type { Metering } from "../quota/metering.ts";
 import type { Upstream } from "../upstream.ts";
+import { cancel } from "./cancel.ts";
 import { authenticateByTicket, events, mintTicket } from "./events.ts";
-import { cancel, health, retry, status, statusSync, stream } from "./follow.ts";
+import { health, status, statusSync, stream } from "./follow.ts";
+import type { JobCall } from "./job-call.ts";
 import { relayOpenAi } from "./openai.ts";
 import { purge, requests } from "./own-jobs.ts";
+import { PayersMeter } from "./payers-meter.ts";
+import { retry } from "./retry.ts";
 import { submitOrReuse } from "./submit-reusable.ts";
 import { type JobEnv, knownModel } from "./target.ts";
 
-export type FindUpstream = (c: Context<JobEnv>) => Upstream;
+export type FindUpstream = (c: GatewayContext) => Upstream;
 export type FindImages = (c: GatewayContext) => Images;
 
 const waitQuery = zValidator("query", waitQuerySchema, orRefuse);
@@ -45,44 +49,62 @@ const readMethods = ["GET", "POST"];
 /** The upstream is handed in: the embedded platform and a real service are reached by the same calls. */
 export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): Hono<JobEnv> {
   const jobs = new Hono<JobEnv>();
-  const equip: Guard<JobEnv> = (c) => {
-    const { payer } = c.get("principal");
-    const namespace = c.env.USER_METER;
-    let meter: Remote<Metering> | undefined;
-    c.set("meter", () => (meter ??= remote(namespace, payer) as unknown as Remote<Metering>));
-    c.set("upstream", findUpstream(c));
-    c.set("images", findImages(c as unknown as GatewayContext));
+  const callOf = (c: Context<JobEnv>): JobCall => {
+    const { exchange, config, control, principal, target } = c.var;
+    const gateway = c as unknown as GatewayContext;
+    const waitUntil = (work: Promise<unknown>) => c.executionCtx.waitUntil(work);
+    const stub = () => remote(c.env.USER_METER, principal.payer) as unknown as Remote<Metering>;
+    return {
+      request: c.req.raw,
+      path: c.req.path,
+      handle: c.req.param("job") ?? "",
+      exchange,
+      config,
+      control,
+      principal,
+      target,
+      upstream: findUpstream(gateway),
+      meter: new PayersMeter(principal.payer, stub, waitUntil),
+      images: findImages(gateway),
+      env: c.env,
+      waitUntil,
+    };
   };
+  const on = (handle: (call: JobCall) => Promise<Response>) => (c: Context<JobEnv>) => handle(callOf(c));
   const openAiErrors: Guard<JobEnv> = (c) => {
     c.get("exchange").errorShape = "openai";
   };
-  const byTicket = behind<JobEnv>(authenticateByTicket, permitted("events"), knownModel, equip);
+  const byTicket = behind<JobEnv>(authenticateByTicket, permitted("events"), knownModel);
   const asUser = (operation: OperationName) =>
-    behind<JobEnv>(authenticate, floodShield, permitted(operation), knownModel, equip);
+    behind<JobEnv>(authenticate, floodShield, permitted(operation), knownModel);
 
   jobs.use("/v2/:model/openai/*", behind<JobEnv>(openAiErrors));
-  jobs.get("/v2/:model/events/:job", byTicket, events);
-  jobs.post("/v2/:model/run", asUser("run"), (c) => submitOrReuse(c, "run"));
-  jobs.post("/v2/:model/runsync", asUser("runsync"), waitQuery, (c) =>
-    submitOrReuse(c, "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
+  jobs.get("/v2/:model/events/:job", byTicket, on(events));
+  jobs.post(
+    "/v2/:model/run",
+    asUser("run"),
+    on((call) => submitOrReuse(call, "run")),
   );
-  jobs.on(readMethods, "/v2/:model/status/:job", asUser("status"), status);
+  jobs.post("/v2/:model/runsync", asUser("runsync"), waitQuery, (c) =>
+    submitOrReuse(callOf(c), "runsync", c.req.valid("query").wait ?? limits.waitMs.default),
+  );
+  jobs.on(readMethods, "/v2/:model/status/:job", asUser("status"), on(status));
   jobs.on(readMethods, "/v2/:model/status-sync/:job", asUser("status-sync"), waitQuery, (c) =>
-    statusSync(c, c.req.valid("query").wait ?? limits.waitMs.default),
+    statusSync(callOf(c), c.req.valid("query").wait ?? limits.waitMs.default),
   );
   jobs.on(readMethods, "/v2/:model/stream/:job", asUser("stream"), streamQuery, (c) => {
     const { wait = limits.streamWaitMs.default, format } = c.req.valid("query");
-    return stream(c, wait, format);
+    return stream(callOf(c), wait, format);
   });
-  jobs.post("/v2/:model/events/:job", asUser("events"), mintTicket);
-  jobs.post("/v2/:model/cancel/:job", asUser("cancel"), cancel);
-  jobs.post("/v2/:model/retry/:job", asUser("retry"), retry);
-  jobs.get("/v2/:model/health", asUser("health"), health);
-  jobs.post("/v2/:model/purge-queue", asUser("purge-queue"), purge);
+  jobs.post("/v2/:model/events/:job", asUser("events"), on(mintTicket));
+  jobs.post("/v2/:model/cancel/:job", asUser("cancel"), on(cancel));
+  jobs.post("/v2/:model/retry/:job", asUser("retry"), on(retry));
+  jobs.get("/v2/:model/health", asUser("health"), on(health));
+  jobs.post("/v2/:model/purge-queue", asUser("purge-queue"), on(purge));
   jobs.get("/v2/:model/requests", asUser("requests"), zValidator("query", pageSchema, orRefuse), (c) =>
-    requests(c, c.req.valid("query").offset, c.req.valid("query").limit),
+    requests(callOf(c), c.req.valid("query").offset, c.req.valid("query").limit),
   );
-  jobs.on(readMethods, "/v2/:model/openai/:route{.+}", asUser("openai"), relayOpenAi);
+  jobs.on(readMethods, "/v2/:model/openai/:route{.+}", asUser("openai"), on(relayOpenAi));
   return jobs;
 }
 

@@ -1,11 +1,11 @@
 // What an answer says of a job's end, and who is told: the payer's meter, once an isolate has seen it.
 import { isFinal, type JobState, jobStates } from "../../contract/states.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
-import type { Remote } from "../../wire/remote.ts";
 import { admittedAt } from "../admission.ts";
-import type { Ending, Metering } from "../quota/metering.ts";
+import type { Ending } from "../quota/metering.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
+import type { PayersMeter } from "./payers-meter.ts";
 import type { Target } from "./target.ts";
 
 /** Undefined while the job goes on. */
@@ -13,12 +13,16 @@ export function endingOf(
   answer: UpstreamJob,
   target: Target,
   { ref, admission }: Handle,
-  seenAt: number,
+  { askedAt, seenAt }: Pick<Ending, "askedAt" | "seenAt">,
 ): Ending | undefined {
   if (!isState(answer.status) || !isFinal(answer.status)) return undefined;
   return {
-    ...{ admission, upstreamId: ref, status: answer.status, askedAt: seenAt, seenAt },
+    admission,
+    upstreamId: ref,
+    status: answer.status,
     costMicroUsd: costOf(answer.output, target) ?? null,
+    askedAt,
+    seenAt,
     completedAt: completionOf(answer, admission, seenAt),
   };
 }
@@ -30,7 +34,8 @@ export function completionOf(
   seenAt: number,
 ): number {
   const ranMs = duration(delayTime) + duration(executionTime);
-  return ranMs > 0 ? Math.min(seenAt, admittedAt(admission) + Math.round(ranMs)) : seenAt;
+  const beganAt = retriedAt.get(admission, seenAt) ?? admittedAt(admission);
+  return ranMs > 0 ? Math.min(seenAt, beganAt + Math.round(ranMs)) : seenAt;
 }
 
 function isState(status: string): status is JobState {
@@ -51,28 +56,43 @@ export function costOf(output: unknown, { model }: Target): number | undefined {
 
 const rememberedCharacters = 1024 * 1024;
 const rememberMs = 60 * 60 * 1000;
-const told = new BoundedMemory<true>(rememberedCharacters);
+/** By admission, how it ended and at what cost: told again, it is no news. A cost that becomes known later is. */
+const told = new BoundedMemory<string>(rememberedCharacters);
 
 /** Tells the meter of an end. Undefined where this isolate has done so: a client that polls on costs no more calls. */
 export function settle(
-  meter: () => Remote<Metering>,
+  meter: Pick<PayersMeter, "settle" | "notify">,
   ending: Ending,
   body: () => string | Promise<string>,
 ): Promise<void> | undefined {
-  return isTold(ending.admission, ending.seenAt) ? undefined : tell(meter(), ending, body);
+  const news = newsOf(ending);
+  return told.get(ending.admission, ending.seenAt) === news ? undefined : tell(meter, ending, news, body);
 }
 
-async function tell(meter: Remote<Metering>, ending: Ending, body: () => string | Promise<string>): Promise<void> {
+async function tell(
+  meter: Pick<PayersMeter, "settle" | "notify">,
+  ending: Ending,
+  news: string,
+  body: () => string | Promise<string>,
+): Promise<void> {
   const settled = await meter.settle(ending);
-  told.set(ending.admission, true, ending.seenAt + rememberMs);
   if (settled.wantsNotice) await meter.notify(settled.admission, await body());
+  told.set(ending.admission, news, ending.seenAt + rememberMs);
+}
+
+function newsOf({ status, costMicroUsd }: Ending): string {
+  return `${status} ${costMicroUsd}`;
 }
 
 export function isTold(admission: string, now: number): boolean {
-  return told.get(admission, now) === true;
+  return told.get(admission, now) !== undefined;
 }
 
-/** A retry makes the same job end once more. */
-export function forgetEnding(admission: string): void {
+const retriedAt = new BoundedMemory<number>(rememberedCharacters);
+const retriedMs = 24 * 60 * 60 * 1000;
+
+/** The job begins anew, under the handle of its first admission. */
+export function beginAgain(admission: string, now: number): void {
   told.forget(admission);
+  retriedAt.set(admission, now, now + retriedMs);
 }

@@ -1,41 +1,38 @@
 // Submitting what may have been asked before: answered from the cache, joined to a job in flight, or relayed and shared.
-import type { Context } from "hono";
 import { limits } from "../../contract/limits.ts";
 import { nameOfFault, Problem } from "../../errors.ts";
 import { asSync, newAdmission } from "../admission.ts";
-import type { Reusable } from "../images/image-cache.ts";
-import type { Owned } from "../images/reuse.ts";
-import { callUpstream } from "../upstream.ts";
-import { openJob, type UpstreamJob } from "../upstream-answer.ts";
-import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
+import type { UpstreamJob } from "../upstream-answer.ts";
+import { admitRequest } from "./admit-request.ts";
+import { answerJob } from "./answer.ts";
 import type { Envelope } from "./envelope.ts";
-import { handlesOf, isRef } from "./handle.ts";
-import { answerLarge } from "./large-answer.ts";
-import { outlive } from "./outlive.ts";
-import { admit, admitRequest, openEnvelope, relay, replay, type Submission, setQuota, submit } from "./submit.ts";
-import { type JobEnv, jobKey } from "./target.ts";
+import { followJob } from "./follow.ts";
+import { handlesOf } from "./handle.ts";
+import { answerHit } from "./hit.ts";
+import { type JobCall, jobKey, outlive } from "./job-call.ts";
+import { metered } from "./metered.ts";
+import { setQuota } from "./quota-headers.ts";
+import { namesNoJob, relay, type TakenJob } from "./relay.ts";
+import { type Asked, bindTaken, openEnvelope, replay, submissionOf, submit } from "./submit.ts";
 
 /** A flight that is given up is boarded anew; after so many the request goes alone. */
 const maxBoardings = 3;
 
-export async function submitOrReuse(c: Context<JobEnv>, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
-  const envelope = await openEnvelope(c, operation);
+export async function submitOrReuse(call: JobCall, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
+  const envelope = await openEnvelope(call, operation);
   const asked = { operation, waitMs, envelope };
-  const name = await nameOf(c, envelope);
-  if (name === undefined) return marked(c, await goAlone(c, asked), "BYPASS");
-  const { reuse } = c.get("images");
+  const name = await nameOf(call, envelope);
+  if (name === undefined) return marked(call, await goAlone(call, asked), "BYPASS");
+  const { reuse } = call.images;
   const found = await reuse.find(name, Date.now());
-  const hit = found && (await answerHit(c, operation, found));
-  if (hit) return hit;
+  const hit = found && (await answerHit(call, operation, found, sharedAdmission(operation, Date.now())));
+  if (hit) return marked(call, hit, "HIT");
   reuse.forget(name);
-  return fly(c, asked, name);
+  return fly(call, asked, name);
 }
 
-/** A submission that is not admitted yet. */
-type Asked = Omit<Submission, "admission">;
-
-function goAlone(c: Context<JobEnv>, asked: Asked): Promise<Response> {
-  return submit(c, { ...asked, admission: newAdmission(Date.now()) });
+function goAlone(call: JobCall, asked: Asked): Promise<Response> {
+  return submit(call, asked, newAdmission(Date.now()));
 }
 
 /** No sync job of the upstream's is shared, and still a sync call's id begins as the contract says. */
@@ -45,109 +42,76 @@ function sharedAdmission(operation: "run" | "runsync", now: number): string {
 }
 
 /** Undefined for what is asked anew: by the caller's wish, or because its answer would not be the same to others. */
-async function nameOf(c: Context<JobEnv>, { input, hasS3Config, webhook }: Envelope): Promise<string | undefined> {
-  const anew = /\bno-(cache|store)\b/i.test(c.req.header("Cache-Control") ?? "");
+async function nameOf(call: JobCall, { input, hasS3Config, webhook }: Envelope): Promise<string | undefined> {
+  const anew = /\bno-(cache|store)\b/i.test(call.request.headers.get("Cache-Control") ?? "");
   if (anew || hasS3Config || webhook !== undefined) return undefined;
-  return c.get("images").reuse.nameOf(c.get("target").model, input, c.get("principal"));
+  return call.images.reuse.nameOf(call.target.model, input, call.principal);
 }
 
-function marked(c: Context<JobEnv>, response: Response, cache: "HIT" | "MISS" | "JOINED" | "BYPASS"): Response {
-  if (cache === "BYPASS" && c.get("target").model?.output === "text") return response;
-  c.get("exchange").cache = cache;
+function marked(call: JobCall, response: Response, cache: "HIT" | "MISS" | "JOINED" | "BYPASS"): Response {
+  if (cache === "BYPASS" && call.target.model?.output === "text") return response;
+  call.exchange.cache = cache;
   response.headers.set("X-Cache", cache);
   return response;
 }
 
-/** No money, and the meter is not waited for. Undefined where no link can be made, which is a miss. */
-async function answerHit(
-  c: Context<JobEnv>,
-  operation: "run" | "runsync",
-  found: Reusable,
-): Promise<Response | undefined> {
-  const { reuse } = c.get("images");
-  const now = Date.now();
-  const principal = c.get("principal");
-  const own = await reuse.own(found, principal, now).catch(() => undefined);
-  if (!own) return undefined;
-  if (own.isNew) c.executionCtx.waitUntil(listOwned(c, own).catch(logUnlisted));
-  const job = { ref: reuse.refOf(own.key), admission: sharedAdmission(operation, now) };
-  const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
-  const answer = operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(own, originOf(c));
-  const ageSeconds = Math.max(0, Math.floor((now - own.media.completedAt) / 1000));
-  const response = c.json({ id, ...answer }, 200, { Age: String(ageSeconds), "X-Cost": formatUsd(0) });
-  return marked(c, response, "HIT");
-}
-
-/** The picture was paid for by whoever asked first. */
-async function listOwned(c: Context<JobEnv>, { key, media }: Owned): Promise<void> {
-  await c
-    .get("meter")()
-    .addToGallery(media.owner, { ...media, key, cost: 0 });
-}
-
-function logUnlisted(error: unknown): void {
-  console.warn(JSON.stringify({ gallery: "a link is not listed", error: nameOfFault(error) }));
-}
-
-async function fly(c: Context<JobEnv>, asked: Asked, name: string): Promise<Response> {
-  const { flights } = c.get("images");
+async function fly(call: JobCall, asked: Asked, name: string): Promise<Response> {
+  const { flights } = call.images;
   for (let boardings = 0; boardings < maxBoardings; boardings++) {
     const admission = sharedAdmission(asked.operation, Date.now());
     const boarded = await flights.board(name, admission).catch(() => undefined);
     if (!boarded) break;
     if (boarded.role === "served") {
-      const hit = await answerHit(c, asked.operation, boarded.entry);
-      if (hit) return hit;
+      const hit = await answerHit(call, asked.operation, boarded.entry, admission);
+      if (hit) return marked(call, hit, "HIT");
       break;
     }
-    if (boarded.role === "lead") return marked(c, await lead(c, { ...asked, admission }, name), "MISS");
-    const joined = await join(c, { ...asked, admission }, name, boarded.leader);
-    if (joined) return marked(c, joined, "JOINED");
+    if (boarded.role === "lead") return marked(call, await lead(call, asked, admission, name), "MISS");
+    const joined = await join(call, asked, admission, name, boarded.leader);
+    if (joined) return marked(call, joined, "JOINED");
   }
-  return marked(c, await goAlone(c, asked), "MISS");
+  return marked(call, await goAlone(call, asked), "MISS");
 }
 
-async function lead(c: Context<JobEnv>, submission: Submission, name: string): Promise<Response> {
-  const led = await outlive(c, takeOff(c, submission, name));
-  if (led instanceof Response) return led;
-  const response = await follow(c, submission, led.ref, led.job);
-  setQuota(response.headers, led.admitted);
+async function lead(call: JobCall, asked: Asked, admission: string, name: string): Promise<Response> {
+  const led = await outlive(call, takeOff(call, asked, admission, name));
+  if ("replay" in led) return replay(call, asked, led.replay);
+  const response = await follow(call, asked, admission, led.done);
+  setQuota(response.headers, led.quota);
   return response;
 }
 
 /** To know the upstream's id early, a sync job is relayed as an async one and waited for. */
-async function takeOff(c: Context<JobEnv>, submission: Submission, name: string) {
-  const { operation, waitMs, admission } = submission;
-  const { flights } = c.get("images");
-  const request = await admitRequest(c, submission).then(asRun, (error) => abandon(error));
-  const admitted = await admit(c, request).catch((error) => abandon(error));
-  if ("replay" in admitted) {
-    await flights.ground(name, admission, undefined).catch(logUnshared);
-    return replay(c, operation, waitMs, admitted.replay);
-  }
-  const opened = await relay(c, { ...submission, operation: "run" }).catch((error) => abandon(error, true));
-  const job = "whole" in opened ? opened.whole : undefined;
-  const ref = job?.id;
-  if (!job || !isRef(ref))
-    return abandon(new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer names no job."), true);
-  c.executionCtx.waitUntil(
-    c
-      .get("meter")()
-      .bind([{ admission, upstreamId: ref }])
-      .catch(logUnsettled),
-  );
-  await Promise.all([
-    flights.takeOff(name, admission, ref),
-    flights.expect(name, { ...jobKey(c), ref }, admission, "lead"),
-  ]).catch(logUnshared);
-  return { job, ref, admitted };
-
-  /** Who may not lead lets another lead; what the upstream said is said to all. */
-  async function abandon(error: unknown, everybodys = false): Promise<never> {
+async function takeOff(call: JobCall, asked: Asked, admission: string, name: string) {
+  const { flights } = call.images;
+  /** What the upstream said is said to all; who may not lead lets another lead. */
+  let isEverybodys = false;
+  try {
+    const submission = await submissionOf(call, asked, admission);
+    const led = await metered(call, asRun(await admitRequest(call, submission)), async (attempt) => {
+      isEverybodys = true;
+      const taken = await relay(call, { ...submission, operation: "run" }, attempt);
+      if ("large" in taken) throw namesNoJob;
+      return taken;
+    });
+    if ("replay" in led) await flights.ground(name, admission, undefined).catch(logUnshared);
+    else await tellFlight(call, asked, admission, name, led.done);
+    return led;
+  } catch (error) {
     const { code, message: detail } = error instanceof Problem ? error : unknownFailure;
-    await flights.ground(name, admission, everybodys ? { code, detail } : undefined).catch(logUnshared);
+    await flights.ground(name, admission, isEverybodys ? { code, detail } : undefined).catch(logUnshared);
     throw error;
   }
+}
+
+async function tellFlight(call: JobCall, { envelope }: Asked, admission: string, name: string, taken: TakenJob) {
+  const { flights } = call.images;
+  const { ref } = taken;
+  bindTaken(call, admission, taken);
+  await Promise.all([
+    flights.takeOff(name, admission, ref, JSON.stringify({ input: envelope.input })),
+    flights.expect(name, { ...jobKey(call), ref }, admission, "lead"),
+  ]).catch(logUnshared);
 }
 
 const unknownFailure = new Problem("UPSTREAM_FAILED", "The model service failed.");
@@ -159,63 +123,54 @@ function asRun<T extends { readonly retentionMs: number }>(request: T): T {
 
 /** Undefined where the flight was given up before it took off. */
 async function join(
-  c: Context<JobEnv>,
-  submission: Submission,
+  call: JobCall,
+  asked: Asked,
+  admission: string,
   name: string,
   leader: string,
 ): Promise<Response | undefined> {
-  const joined = await outlive(c, ride(c, submission, name, leader));
-  if (!joined || joined instanceof Response) return joined;
-  const response = await follow(c, submission, joined.ref, { status: "IN_QUEUE" });
-  setQuota(response.headers, joined.admitted);
+  const joined = await outlive(call, ride(call, asked, admission, name, leader));
+  if ("replay" in joined) return replay(call, asked, joined.replay);
+  if (!joined.done) return undefined;
+  const response = await follow(call, asked, admission, joined.done);
+  setQuota(response.headers, joined.quota);
   return response;
 }
 
-async function ride(c: Context<JobEnv>, submission: Submission, name: string, leader: string) {
-  const { operation, waitMs, admission } = submission;
-  const { flights } = c.get("images");
-  const meter = c.get("meter")();
-  const getOff = () => c.executionCtx.waitUntil(flights.unboard(name, admission).catch(logUnshared));
-  const release = () => c.executionCtx.waitUntil(meter.release(admission).catch(logUnsettled));
-  const refused = (error: unknown): never => {
+async function ride(call: JobCall, asked: Asked, admission: string, name: string, leader: string) {
+  const { flights } = call.images;
+  const getOff = () => call.waitUntil(flights.unboard(name, admission).catch(logUnshared));
+  try {
+    const request = asRun(await admitRequest(call, await submissionOf(call, asked, admission)));
+    const rode = await metered(call, { ...request, reserveMicroUsd: 0, joined: true }, async () => {
+      const ref = await flights.awaitRef(name, leader);
+      return ref === undefined ? undefined : { job: { status: "IN_QUEUE" }, ref, askedAt: Date.now() };
+    });
+    if ("replay" in rode) getOff();
+    else if (rode.done) {
+      bindTaken(call, admission, rode.done);
+      const { ref } = rode.done;
+      await flights.expect(name, { ...jobKey(call), ref }, admission, "joined").catch(logUnshared);
+    }
+    return rode;
+  } catch (error) {
     getOff();
     throw error;
-  };
-  const request = await admitRequest(c, submission).then(asRun, refused);
-  const admitted = await admit(c, { ...request, reserveMicroUsd: 0, joined: true }).catch(refused);
-  if ("replay" in admitted) {
-    getOff();
-    return replay(c, operation, waitMs, admitted.replay);
   }
-  const ref = await flights.awaitRef(name, leader).catch((error) => {
-    release();
-    return refused(error);
-  });
-  if (ref === undefined) {
-    release();
-    return undefined;
-  }
-  c.executionCtx.waitUntil(meter.bind([{ admission, upstreamId: ref }]).catch(logUnsettled));
-  await flights.expect(name, { ...jobKey(c), ref }, admission, "joined").catch(logUnshared);
-  return { ref, admitted };
 }
 
 /** A run is answered at once, a runsync once its job ended or its wait is over. */
 async function follow(
-  c: Context<JobEnv>,
-  { operation, waitMs, admission }: Submission,
-  ref: string,
-  job: UpstreamJob,
+  call: JobCall,
+  { operation, waitMs }: Asked,
+  admission: string,
+  { job, ref, askedAt }: { job: UpstreamJob; ref: string; askedAt: number },
 ): Promise<Response> {
-  const handle = await handlesOf(c.get("config")).mint(jobKey(c), { ref, admission });
-  if (operation === "run") return answerJob(c, job, { ref, admission }, handle);
-  const upstream = c.get("upstream");
-  const call = { method: "GET", segments: [c.get("target").name, "status-sync", ref], repeatable: true } as const;
-  const { signal } = c.req.raw;
-  const answered = await callUpstream(upstream, { ...call, query: `wait=${waitMs}`, waitMs, signal });
-  const opened = await openJob(answered);
-  if ("large" in opened) return answerLarge(c, opened.large, { ref, admission });
-  return answerJob(c, opened.whole, { ref, admission }, handle);
+  const handle = await handlesOf(call.config).mint(jobKey(call), { ref, admission });
+  if (operation === "run") return answerJob(call, job, { ref, admission }, handle, { askedAt });
+  const { signal } = call.request;
+  const how = { operation: "status-sync", query: `wait=${waitMs}`, waitMs, signal } as const;
+  return followJob(call, { ref, admission }, handle, how);
 }
 
 function logUnshared(error: unknown): void {

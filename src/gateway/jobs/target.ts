@@ -1,15 +1,10 @@
 // Which model a call is for: one of the catalog, or an endpoint that the operator opened at a price.
-import type { Context } from "hono";
 import { Problem } from "../../errors.ts";
 import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
-import type { Remote } from "../../wire/remote.ts";
 import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
-import type { Images } from "../images/images.ts";
-import type { Metering } from "../quota/metering.ts";
 import { microUsd } from "../rules.ts";
-import type { Upstream } from "../upstream.ts";
 
 export interface Target {
   readonly name: string;
@@ -20,17 +15,7 @@ export interface Target {
 
 export interface JobEnv {
   Bindings: GatewayEnv["Bindings"];
-  Variables: GatewayEnv["Variables"] & {
-    target: Target;
-    upstream: Upstream;
-    meter: () => Remote<Metering>;
-    images: Images;
-  };
-}
-
-/** What a job's handle is bound to. */
-export function jobKey(c: Context<JobEnv>) {
-  return { owner: c.get("principal").owner, model: c.get("target").name };
+  Variables: GatewayEnv["Variables"] & { target: Target };
 }
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;

@@ -231,6 +231,8 @@ export interface Metering {
   handOut(admission: string, handed: HandedOut): void;
   /** The final answer as the owner sees it, for the client's webhook. */
   notify(admission: string, body: string): void;
+  /** The upstream told of the job, and yet does not say its end: the alarm asks again after 2, 10 and 30 s. It may give an id. */
+  lookAgain(binding: Binding): void;
   /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. */
   countHit(hit: Hit): AdmitAnswer;
   /** A retry reserves what the job's earlier admission reserved. */

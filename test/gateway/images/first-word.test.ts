@@ -82,7 +82,7 @@ describe("the first word", () => {
       breaker: new Breaker(),
       times: usualTimes,
     };
-    const ask = asker(config, imagesOf(config, env).links, upstream);
+    const ask = asker(config, imagesOf(config, env).links, upstream, config.publicUrl);
     const [, admission = newAdmission(0)] = id.split(".");
     const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
     expect(answer).toMatchObject({ status: "COMPLETED", media: [{ media: { owner: "user:ada" } }] });

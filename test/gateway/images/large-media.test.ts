@@ -323,17 +323,14 @@ describe("its job's end", () => {
     await expectProblem(await new Studio().ask(pathOf(job), undefined), "NOT_FOUND");
   });
 
-  it("may be known by a notice that is too large to hold, of a job that the service forgot", async () => {
+  it("is not what a notice says of a job that the service does not confirm", async () => {
     const id = await submit();
     const [ref = ""] = id.split(".");
     world.written = () => "forgotten";
     const body = { id: ref, ...painted(url, { output: { image_url: url, film: film.repeat(60), cost: 0.0025 } }) };
-    expect(JSON.stringify(body).length).toBeGreaterThan(10_000_000);
     const told = await studio.ask(new URL(world.webhook).pathname, undefined, "POST", { body });
     expect(told.status).toBe(200);
-    const [listed] = await gallery(token);
-    expect(listed?.url).toMatch(/^https:\/\/sluice\.test\/images\//);
-    expect((await studio.ask(listed?.url.replace(origin, "") ?? "", undefined)).status).toBe(200);
+    expect(await gallery(token)).toEqual([]);
   });
 
   it("is told to the client's webhook with the same link", async () => {
@@ -362,7 +359,7 @@ describe("its job's end", () => {
       status: "COMPLETED",
       output: { image_url: url, film: film.repeat(10), size: 77, cost: 0.0025 },
     };
-    const ask = asker(config, imagesOf(config, env).links, upstream);
+    const ask = asker(config, imagesOf(config, env).links, upstream, config.publicUrl);
     const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
     expect(answer).toMatchObject({
       ...{ status: "COMPLETED", costMicroUsd: 2500 },

@@ -309,7 +309,7 @@ describe("somebody else's identical prompt", () => {
     const token = await shared.token("bob");
     await shared.paint(await shared.token("ada"));
     const warn = vi.spyOn(console, "warn").mockReturnValue();
-    const USER_METER = { getByName: () => ({ addToGallery: () => Promise.reject(new Error("away")) }) };
+    const USER_METER = { getByName: () => ({ countHit: () => Promise.reject(new Error("away")) }) };
     const { path } = await new Studio({ REUSE_SCOPE: "shared", USER_METER }).link(token);
     expect((await shared.ask(path, undefined)).status).toBe(200);
     expect(warn).toHaveBeenCalledWith(expect.stringContaining("a link is not listed"));

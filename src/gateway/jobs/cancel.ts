@@ -1,0 +1,41 @@
+// Cancelling a job: the upstream's where nobody else shares it.
+import { callUpstream } from "../upstream.ts";
+import { readJob } from "../upstream-answer.ts";
+import { answerJob } from "./answer.ts";
+import { cachedJob } from "./cached-job.ts";
+import { ownJob } from "./follow.ts";
+import { handedOut } from "./handed-out.ts";
+import type { Handle } from "./handle.ts";
+import { type JobCall, jobKey } from "./job-call.ts";
+import { logUnsettled } from "./payers-meter.ts";
+
+export async function cancel(call: JobCall): Promise<Response> {
+  const job = await ownJob(call);
+  const cached = await cachedJob(call, job);
+  if (cached) return Response.json(cached);
+  if (await leaveShared(call, job)) return Response.json({ id: call.handle, status: "CANCELLED" });
+  await handedOut.flush(call, job);
+  const segments = [call.target.name, "cancel", job.ref];
+  const answered = await callUpstream(call.upstream, { method: "POST", segments, repeatable: true });
+  return answerJob(call, await readJob(answered), job, call.handle, answered);
+}
+
+/** Who shares a job leaves it; the last one's cancel is the upstream's. */
+export async function leaveShared(call: JobCall, { ref, admission }: Handle): Promise<boolean> {
+  const { flights, links } = call.images;
+  if (!mayShare(call)) return false;
+  const rode = await flights.leave({ ...jobKey(call), ref }, admission).catch(() => undefined);
+  if (rode === undefined) return false;
+  const now = Date.now();
+  links.detached(admission, now);
+  // What the leader reserved is settled at the job's true end: the others' picture is paid for.
+  if (rode === "lead") return true;
+  const cancelled = { admission, upstreamId: ref, status: "CANCELLED", costMicroUsd: 0 } as const;
+  const settling = call.meter.settle({ ...cancelled, askedAt: now, seenAt: now, completedAt: now });
+  call.waitUntil(settling.catch(logUnsettled));
+  return true;
+}
+
+export function mayShare({ target: { model }, config }: JobCall): boolean {
+  return model !== undefined && model.output !== "text" && config.imageReuse !== "never";
+}

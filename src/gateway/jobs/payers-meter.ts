@@ -1,0 +1,177 @@
+// The payer's meter as the relay calls it: what may be repeated is repeated, and what is not urgent goes with another call.
+import { nameOfFault, Problem } from "../../errors.ts";
+import type { Remote } from "../../wire/remote.ts";
+import type {
+  AdmitAnswer,
+  AdmitRequest,
+  Amendment,
+  Binding,
+  Ending,
+  HandedOut,
+  Hit,
+  MeteredJob,
+  Metering,
+  Refusal,
+  Settled,
+} from "../quota/metering.ts";
+import { pendingBinds } from "./pending-binds.ts";
+import { setQuota } from "./quota-headers.ts";
+
+export type Admitted = Exclude<AdmitAnswer, Refusal>;
+
+/** Between the tries of a call whose answer was lost. */
+const pausesMs = [50, 400];
+
+export class PayersMeter {
+  readonly #payer: string;
+  /** A new stub each time: one that lost a call may be broken. */
+  readonly #stub: () => Remote<Metering>;
+  readonly #waitUntil: (work: Promise<unknown>) => void;
+
+  constructor(payer: string, stub: () => Remote<Metering>, waitUntil: (work: Promise<unknown>) => void) {
+    this.#payer = payer;
+    this.#stub = stub;
+    this.#waitUntil = waitUntil;
+  }
+
+  /** A refusal is thrown with what the caller may know of the rule; a meter that cannot be reached lets nobody in. */
+  async admit(request: AdmitRequest): Promise<Admitted> {
+    const binds = pendingBinds.take(this.#payer);
+    try {
+      return admittedOr(await this.#stub().admit(binds.length === 0 ? request : { ...request, binds }));
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      this.#keep(binds);
+      // It may have been admitted, and only the answer was lost.
+      this.release(request.admission);
+      throw meterAway();
+    }
+  }
+
+  async amend(admission: string, amendment: Amendment): Promise<void> {
+    try {
+      admittedOr(await this.#stub().amend(admission, amendment));
+    } catch (error) {
+      throw error instanceof Problem ? error : meterAway();
+    }
+  }
+
+  /** Told with the payer's next call, or within a second. */
+  bind(binding: Binding): void {
+    this.#keep([binding]);
+  }
+
+  /** A client that repeats its call is to find the job. */
+  bindAtOnce(binding: Binding): void {
+    this.#tell((meter) => meter.bind([binding]));
+  }
+
+  /** The upstream never had it. */
+  release(admission: string): void {
+    this.#tell((meter) => meter.release(admission));
+  }
+
+  /** Nobody knows whether the upstream has it. */
+  doubt(admission: string): void {
+    this.#tell((meter) => meter.doubt(admission));
+  }
+
+  async settle(ending: Ending): Promise<Settled> {
+    const binds = pendingBinds.take(this.#payer);
+    try {
+      return await this.#repeated((meter) => (binds.length === 0 ? meter.settle(ending) : meter.settle(ending, binds)));
+    } catch (error) {
+      this.#keep(binds);
+      throw error;
+    }
+  }
+
+  notify(admission: string, body: string): Promise<void> {
+    return this.#repeated((meter) => meter.notify(admission, body));
+  }
+
+  /** Where only its answer was lost, it counts twice: never more than what is reserved. */
+  async handOut(admission: string, handed: HandedOut): Promise<void> {
+    try {
+      await this.#repeated((meter) => meter.handOut(admission, handed));
+    } catch {
+      throw meterAway();
+    }
+  }
+
+  /** The upstream says that something came of the job, and yet not what: the alarm asks again soon. */
+  lookAgain(binding: Binding): Promise<void> {
+    return this.#repeated((meter) => meter.lookAgain(binding));
+  }
+
+  /** A hit costs no money: a meter that cannot be reached keeps nobody from it. */
+  async countHit(hit: Hit): Promise<void> {
+    try {
+      admittedOr(await this.#repeated((meter) => meter.countHit(hit)));
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      console.warn(JSON.stringify({ gallery: "a link is not listed", error: nameOfFault(error) }));
+    }
+  }
+
+  job(admission: string): Promise<MeteredJob | undefined> {
+    return this.#stub().job(admission);
+  }
+
+  openJobs(owner: string, model: string, count: number): Promise<MeteredJob[]> {
+    return this.#stub().openJobs(owner, model, count);
+  }
+
+  jobs(owner: string, model: string, offset: number, count: number) {
+    return this.#stub().jobs(owner, model, offset, count);
+  }
+
+  #keep(binds: readonly Binding[]): void {
+    if (binds.length === 0 || !pendingBinds.add(this.#payer, binds, Date.now())) return;
+    this.#waitUntil(scheduler.wait(pendingBinds.flushMs).then(() => this.#flush()));
+  }
+
+  async #flush(): Promise<void> {
+    const binds = pendingBinds.flush(this.#payer);
+    if (binds.length === 0) return;
+    try {
+      await this.#repeated((meter) => meter.bind(binds));
+    } catch (error) {
+      // They wait for the payer's next call; the upstream's notice brings the id, too.
+      pendingBinds.add(this.#payer, binds, Date.now());
+      logUnsettled(error);
+    }
+  }
+
+  #tell(ask: (meter: Remote<Metering>) => Promise<unknown>): void {
+    this.#waitUntil(this.#repeated(ask).catch(logUnsettled));
+  }
+
+  async #repeated<T>(ask: (meter: Remote<Metering>) => Promise<T>): Promise<T> {
+    for (const pauseMs of pausesMs) {
+      try {
+        return await ask(this.#stub());
+      } catch {
+        await scheduler.wait(pauseMs);
+      }
+    }
+    return ask(this.#stub());
+  }
+}
+
+function admittedOr(answer: AdmitAnswer): Admitted {
+  if (!("code" in answer)) return answer;
+  const headers = new Headers();
+  if (answer.retryAfterSeconds !== undefined) headers.set("Retry-After", String(answer.retryAfterSeconds));
+  setQuota(headers, answer.quota);
+  throw new Problem(answer.code, answer.detail, Object.fromEntries(headers));
+}
+
+function meterAway(): Problem {
+  return new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
+}
+
+/** The meter's own alarm will ask the upstream: nothing is lost but time. */
+export function logUnsettled(error: unknown): void {
+  console.warn(JSON.stringify({ settle: "left to the meter's alarm", error: nameOfFault(error) }));
+}

@@ -1,0 +1,48 @@
+// Ids of jobs that the upstream took and their payers' meters have not been told of: an isolate's memory, by payer.
+import type { Binding } from "../quota/metering.ts";
+
+interface Waiting {
+  binds: Binding[];
+  /** When somebody who waits for it tells the meter. */
+  flushAt: number;
+}
+
+/** Who promised to flush may have died with its request. */
+const lostMs = 1_000;
+
+/** They go with the payer's next call, or by themselves within a second. */
+export class PendingBinds {
+  /** Tests set their own. */
+  flushMs = 1_000;
+  readonly #waiting = new Map<string, Waiting>();
+
+  /** True where nobody has promised to flush them: the caller does, after `flushMs`. */
+  add(payer: string, binds: readonly Binding[], now: number): boolean {
+    const waiting = this.#waiting.get(payer);
+    if (waiting) waiting.binds.push(...binds);
+    else this.#waiting.set(payer, { binds: [...binds], flushAt: now + this.flushMs });
+    if (!waiting) return true;
+    if (now <= waiting.flushAt + lostMs) return false;
+    waiting.flushAt = now + this.flushMs;
+    return true;
+  }
+
+  /** To be carried by a call; what a call that failed has carried is added again. */
+  take(payer: string): readonly Binding[] {
+    const waiting = this.#waiting.get(payer);
+    if (!waiting || waiting.binds.length === 0) return [];
+    const { binds } = waiting;
+    waiting.binds = [];
+    return binds;
+  }
+
+  /** The promise is kept: what is left goes now. */
+  flush(payer: string): readonly Binding[] {
+    const binds = this.take(payer);
+    this.#waiting.delete(payer);
+    return binds;
+  }
+}
+
+/** One an isolate. */
+export const pendingBinds = new PendingBinds();

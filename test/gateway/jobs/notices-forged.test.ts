@@ -1,0 +1,81 @@
+// A notice is a knock: whoever learned its address changes nothing by it, whatever he says.
+import { expect, it } from "vitest";
+import { expectProblem } from "../../support/problems.ts";
+import { FakeUpstream, json, model, prompt, watchCanary } from "./fake-upstream.ts";
+import { MeterTap } from "./meter-tap.ts";
+
+watchCanary();
+
+const truth = { id: "job-1", status: "COMPLETED", output: { image_url: "https://cdn.example.net/true.png", cost: 5 } };
+const forged = { ...truth, output: { image_url: "https://evil.example.net/a.png", cost: 0 } };
+
+async function submitted(settings: object = {}) {
+  let status = () => json(truth);
+  const upstream = new FakeUpstream(
+    ({ path }) => (path.includes("/status/") ? status() : json({ id: "job-1", status: "IN_QUEUE" })),
+    settings,
+  );
+  const { id } = await (await upstream.submit("run", prompt)).json<{ id: string }>();
+  const { webhook } = JSON.parse(upstream.seen[0]?.body ?? "{}") as { webhook: string };
+  const asked = () => upstream.seen.filter(({ path }) => path.includes("/status/")).length;
+  return {
+    upstream,
+    id,
+    asked,
+    knock: (body: unknown) => upstream.call("POST", new URL(webhook).pathname, { body, key: "none" }),
+    say: (answer: () => Response) => {
+      status = answer;
+    },
+  };
+}
+
+it("attack H3: a forged notice with the right URL sets no price and no picture", async () => {
+  const { upstream, knock } = await submitted();
+  expect((await knock(forged)).status).toBe(200);
+  expect(await upstream.jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 5 }]);
+  const { images } = await (await upstream.call("GET", "/images")).json<{ images: object[] }>();
+  expect(JSON.stringify(images)).not.toContain("evil");
+});
+
+it("attack H3: a forged notice ends no job that goes on, and makes the alarm look again", async () => {
+  const tap = new MeterTap();
+  const { upstream, knock, say } = await submitted({ USER_METER: tap.namespace });
+  say(() => json({ id: "job-1", status: "IN_PROGRESS" }));
+  expect((await knock(forged)).status).toBe(200);
+  say(() => json({ error: "job not found" }, 404));
+  expect((await knock({ ...forged, status: "FAILED" })).status).toBe(200);
+  expect(await upstream.jobs()).toMatchObject([{ status: "IN_QUEUE", costUsd: null }]);
+  expect(tap.of("lookAgain")).toEqual(Array(2).fill([{ admission: expect.any(String), upstreamId: "job-1" }]));
+  expect(tap.names()).not.toContain("settle");
+});
+
+it("costs one question and two calls of the meter, and none where the end is settled", async () => {
+  const tap = new MeterTap();
+  const { knock, asked } = await submitted({ USER_METER: tap.namespace });
+  tap.calls.length = 0;
+  await knock(truth);
+  expect(tap.names()).toEqual(["job", "settle"]);
+  expect(asked()).toBe(1);
+  await knock(truth);
+  expect(tap.names()).toEqual(["job", "settle", "job"]);
+  expect(asked()).toBe(1);
+});
+
+it("names no other job than its own", async () => {
+  const { upstream, knock } = await submitted();
+  await expectProblem(await knock({ ...truth, id: "job-2" }), "JOB_NOT_FOUND");
+  expect(await upstream.jobs()).toMatchObject([{ costUsd: null }]);
+});
+
+it.each(["status", "status-sync"])(
+  "attack H3: an upstream that says our address back tells it to nobody on %s",
+  async (operation) => {
+    const { upstream, id, say } = await submitted();
+    say(() => json({ ...truth, webhook: upstream.seen[0]?.body, input: { prompt: "x" } }));
+    upstream.answer = () => json({ ...truth, webhook: "https://gateway.example.com/hooks/x", input: { prompt: "x" } });
+    const answer = await (await upstream.call("GET", `/v2/${model}/${operation}/${id}`)).json();
+    expect(answer).toMatchObject({ id, status: "COMPLETED" });
+    expect(answer).not.toHaveProperty("webhook");
+    expect(answer).not.toHaveProperty("input");
+  },
+);
