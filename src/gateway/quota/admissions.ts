@@ -139,7 +139,16 @@ export class Admissions {
   #jobOf(request: AdmitRequest, counters: string, now: number): Omit<Job, "turn"> {
     const { admission, owner, model, kind, token, ttlMs, retentionMs, joined, retryOf, hasNotice } = request;
     const operation: JobOperation = request.operation !== "network" && joined ? "joined" : request.operation;
-    const timed = { admission, admittedAt: now, ttlMs, retentionMs, boundAt: null, doubtedAt: null, operation };
+    const timed = {
+      admission,
+      admittedAt: now,
+      ttlMs,
+      retentionMs,
+      boundAt: null,
+      doubtedAt: null,
+      noticeAt: null,
+      operation,
+    };
     return {
       ...timed,
       owner,

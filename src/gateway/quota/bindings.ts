@@ -41,6 +41,16 @@ export class Bindings {
     if (job.boundAt === null && (job.upstreamId ?? upstreamId) === upstreamId) this.#bind(job, upstreamId, now);
   }
 
+  /** A notice told of the job, and the upstream does not say its end yet: the alarm asks soon. */
+  lookAgain(binding: Binding, now: number): void {
+    this.bind(binding, now);
+    const named = this.#stores.jobs.find(binding.admission);
+    const job = named && this.#chain.newestOf(named);
+    if (!job || job.endedAt !== null || job.boundAt === null) return;
+    const told = { ...job, noticeAt: now };
+    this.#stores.single(() => this.#stores.jobs.update(job, { noticeAt: now, dueAt: dueAt(told, now) }));
+  }
+
   /** Its place is free at once, its money when it expires. */
   doubt(admission: string, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);

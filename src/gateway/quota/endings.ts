@@ -54,6 +54,7 @@ export class Endings {
       first: false,
       chargedMicroUsd: job?.charged ?? 0,
       isAssumed: job?.assumed === 1,
+      isOver: job?.endedAt !== null,
       wantsNotice: isFinal(status) && job?.endedAt != null && job.webhook !== null && job.noticed === 0,
     };
   }

@@ -18,12 +18,14 @@ const askShortMs = 30 * secondMs;
 const askLongMs = 10 * minuteMs;
 /** Questions come up to this much earlier, so that jobs of one moment are not asked about in one moment. */
 const spread = 0.25;
+/** After a notice whose end the upstream does not confirm. */
+const looksMs = [2 * secondMs, 10 * secondMs, 30 * secondMs];
 /** So long the last question may take before what it would have told is assumed. */
 export const lastAnswerMs = minuteMs;
 
 export type Timed = Pick<
   Job,
-  "admission" | "admittedAt" | "ttlMs" | "retentionMs" | "boundAt" | "doubtedAt" | "operation"
+  "admission" | "admittedAt" | "ttlMs" | "retentionMs" | "boundAt" | "doubtedAt" | "noticeAt" | "operation"
 >;
 
 export function expiresAt(job: Timed): number {
@@ -42,13 +44,14 @@ export function firstDueAt(job: Timed): number {
 
 /** The next moment that a job needs attention. */
 export function dueAt(job: Timed, now: number): number {
-  const { admittedAt, ttlMs, retentionMs, boundAt } = job;
+  const { admittedAt, ttlMs, retentionMs, boundAt, noticeAt } = job;
   const expiry = expiresAt(job);
   if (boundAt === null || isShare(job)) return expiry;
   const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
   const end = admittedAt + ttlMs;
-  const fixed = [end - earlyMs, end, expiry].filter((at) => at > now);
+  const looks = noticeAt === null ? [] : looksMs.map((ms) => noticeAt + ms);
+  const fixed = [end - earlyMs, end, expiry, ...looks].filter((at) => at > now);
   return Math.min(next, ...fixed);
 }
 

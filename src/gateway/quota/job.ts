@@ -36,6 +36,8 @@ export type Job = {
   /** What the upstream last said of it while it was open, and when it was asked. */
   seen: JobState | null;
   seenAt: number | null;
+  /** When a notice told of it last, and the upstream did not confirm an end. */
+  noticeAt: number | null;
   readonly retryOf: string | null;
   /** The retry that took its place in the chain. */
   successor: string | null;
@@ -61,7 +63,17 @@ export type Job = {
 export const openColumns: readonly (keyof Job)[] = [
   ...(["admission", "turn", "owner", "account", "model", "kind", "operation", "counters", "reserved"] as const),
   ...(["place", "admittedAt", "ttlMs", "retentionMs", "expiresAt", "dueAt", "upstreamId", "boundAt"] as const),
-  ...(["doubtedAt", "seen", "seenAt", "retryOf", "successor", "inputBytes", "pieces", "textBytes"] as const),
+  ...([
+    "doubtedAt",
+    "seen",
+    "seenAt",
+    "noticeAt",
+    "retryOf",
+    "successor",
+    "inputBytes",
+    "pieces",
+    "textBytes",
+  ] as const),
   ...(["hasNotice", "webhook", "noticed", "idempotencyKey", "network"] as const),
 ];
 export const endedColumns: readonly (keyof Job)[] = [...openColumns, "status", "charged", "assumed", "endedAt"];
@@ -95,6 +107,7 @@ export function describeJob(job: Job): MeteredJob {
     model: job.model,
     status: job.status ?? openStatus(job.seen),
     reservedMicroUsd: job.reserved,
+    inputBytes: job.inputBytes,
     costMicroUsd: job.endedAt === null ? null : job.charged,
     isAssumed: job.assumed === 1,
     admittedAt: job.admittedAt,

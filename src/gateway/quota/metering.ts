@@ -176,6 +176,8 @@ export interface Settled {
   readonly chargedMicroUsd: number;
   /** Nobody has said what it cost: a later truth still corrects it. */
   readonly isAssumed: boolean;
+  /** Its end is known, or nobody knows it: telling the same again changes nothing. */
+  readonly isOver: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */
   readonly wantsNotice: boolean;
 }
@@ -188,6 +190,7 @@ export interface MeteredJob {
   readonly model: string;
   readonly status: JobState;
   readonly reservedMicroUsd: number;
+  readonly inputBytes: number;
   readonly costMicroUsd: number | null;
   /** The charge is what nobody has said. */
   readonly isAssumed: boolean;

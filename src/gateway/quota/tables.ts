@@ -21,6 +21,7 @@ const job = `
   doubtedAt INTEGER,
   seen TEXT,
   seenAt INTEGER,
+  noticeAt INTEGER,
   retryOf TEXT,
   successor TEXT,
   inputBytes INTEGER NOT NULL CHECK (inputBytes >= 0),

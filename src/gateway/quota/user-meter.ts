@@ -166,6 +166,11 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#arm();
   }
 
+  lookAgain(binding: Binding): void {
+    this.#bindings.lookAgain(binding, this.clock());
+    this.#arm();
+  }
+
   settle(ending: Ending, binds: readonly Binding[] = []): Settled {
     this.bind(binds);
     const settled = this.#endings.settle(ending, this.clock());
