@@ -1,5 +1,6 @@
 // Members of a body that multiply what it costs: how many answers it asks for, and how long each may be.
 import * as z from "zod";
+import { Unread } from "./model.ts";
 
 /** `n`, `n_predict`, `best_of`, `num_images`, `numberOfImages`, `batch_size`, `max_tokens`, `max_new_tokens`. */
 const multiplierName = /^(n|n[_-].+|num.*|best[_-]?of|batch[_-]?size|samples|max.*tokens|max[_-]?length)$/i;
@@ -24,7 +25,7 @@ export function multipliersOf(body: Readonly<Record<string, unknown>>, above: re
   return Object.entries(body).flatMap(([name, value]) => {
     const path = [...above, name];
     if (value === null || value === undefined) return [];
-    if (multiplierName.test(name)) return [{ path, value }];
+    if (multiplierName.test(name) || (value instanceof Unread && containers.has(name))) return [{ path, value }];
     return containers.has(name) && isObject(value) ? multipliersOf(value, path) : [];
   });
 }

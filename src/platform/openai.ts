@@ -14,7 +14,7 @@ import { heldBy, originOf } from "./jobs.ts";
 import { readJson } from "./large-body.ts";
 import type { Part } from "./queue/endpoint-queue.ts";
 
-const callSchema = z.looseObject({ stream: z.boolean().optional() });
+const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 const routePattern = /^\/v1(\/[\w.-]{1,128}){1,4}$/;
 const encoder = new TextEncoder();
 const json = { "Content-Type": "application/json" };

@@ -1,9 +1,9 @@
 // What the payer's meter is asked before anything goes upstream.
 import { limits } from "../../contract/limits.ts";
+import { Problem } from "../../errors.ts";
 import { claimsOf } from "../claims.ts";
 import type { AdmitRequest } from "../quota/metering.ts";
 import type { Envelope } from "./envelope.ts";
-import { readIdempotency } from "./idempotency-key.ts";
 import type { JobCall } from "./job-call.ts";
 
 export interface Submission {
@@ -14,6 +14,8 @@ export interface Submission {
   /** Where the upstream is to tell of the job's end; undefined where it could not. */
   readonly notice: string | undefined;
 }
+
+const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
 export async function admitRequest(
   call: JobCall,
@@ -29,13 +31,15 @@ export async function admitRequest(
     ttlMs: envelope.ttlMs,
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
-    idempotency: await readIdempotency(call.request.headers, [operation, call.target.name], envelope),
+    idempotency: await idempotencyOf(call, operation, envelope),
   };
 }
 
-/** Whether the caller may come back for what becomes of the call. */
-export function isKeyed({ request }: JobCall): boolean {
-  return request.headers.has("Idempotency-Key");
+/** Undefined where the caller names none. */
+export function keyOf({ request }: JobCall): string | undefined {
+  const key = request.headers.get("Idempotency-Key") ?? undefined;
+  if (key === undefined || idempotencyKey.test(key)) return key;
+  throw new Problem("INVALID_REQUEST", "Idempotency-Key: expected 1 to 255 visible ASCII characters");
 }
 
 /** Who pays for what, under which plan, narrowed by which token. */
@@ -43,4 +47,33 @@ export function payerTerms(call: JobCall) {
   const { owner, issuedAt, tokenId } = call.principal;
   const { name, model } = call.target;
   return { owner, bearer: { issuedAt, tokenId }, model: name, kind: model?.kind, ...claimsOf(call) };
+}
+
+/** What an idempotency key stands for: all of a small body; of a large one the beginning, and then its digest. */
+export type KeyedBody = Pick<Envelope, "bytes" | "digest">;
+
+export async function idempotencyOf(
+  call: JobCall,
+  operation: string,
+  body: KeyedBody,
+): Promise<AdmitRequest["idempotency"]> {
+  const key = keyOf(call);
+  return key === undefined ? undefined : { key, fingerprint: await fingerprint(call, operation, body) };
+}
+
+/** A large body goes by its beginning here, whatever length it states: its digest decides. */
+async function fingerprint(call: JobCall, operation: string, { bytes, digest }: KeyedBody): Promise<string> {
+  const size = digest ? "large" : bytes.byteLength;
+  const head = new TextEncoder().encode(`${operation}\n${call.target.name}\n${size}\n`);
+  const whole = new Uint8Array(head.byteLength + bytes.byteLength);
+  whole.set(head);
+  whole.set(bytes, head.byteLength);
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", whole)).toHex();
+}
+
+/** The key stands for another large body. */
+export async function refuseOtherBody({ digest }: KeyedBody, first: { readonly digest?: string }): Promise<void> {
+  if (digest && (await digest()) !== first.digest) {
+    throw new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another body.");
+  }
 }

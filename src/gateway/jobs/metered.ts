@@ -18,7 +18,7 @@ export async function metered<T>(
   { meter }: Pick<JobCall, "meter">,
   request: AdmitRequest,
   work: (attempt: Attempt) => Promise<T>,
-  endLost: (error: unknown, answered: Answered | undefined) => void = () => meter.doubt(request.admission),
+  endLost: (answered: Answered | undefined) => void = () => meter.doubt(request.admission),
 ): Promise<Metered<T>> {
   const admitted = await meter.admit(request);
   if ("replay" in admitted) return admitted;
@@ -29,7 +29,7 @@ export async function metered<T>(
     if (done === undefined) meter.release(admission);
     return { done, quota: admitted.quota };
   } catch (error) {
-    if (attempt.mayBeTaken(error)) endLost(error, attempt.answered);
+    if (attempt.mayBeTaken(error)) endLost(attempt.answered);
     else meter.release(admission);
     throw error;
   }

@@ -3,7 +3,7 @@ import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../wire/body.ts";
 import { claimsOf } from "../claims.ts";
 import { openJob, type UpstreamJob } from "../upstream-answer.ts";
-import { isKeyed, type Submission } from "./admit-request.ts";
+import { keyOf, type Submission } from "./admit-request.ts";
 import type { Passed } from "./envelope.ts";
 import { isRef } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
@@ -24,7 +24,7 @@ export async function relay(
   attempt: Attempt,
 ): Promise<Taken> {
   const { body, upload } = envelope.relayed(notice, {
-    digested: isKeyed(call),
+    digested: keyOf(call) !== undefined,
     accept: (passed) => amend(call, admission, passed),
   });
   const segments = [call.target.name, operation];

@@ -1,12 +1,11 @@
 // One event of an OpenAI stream: how much text it hands out, and what it says of cost or usage.
+import { bytesOfText } from "./text-bytes.ts";
 
 export interface SeenEvent {
   readonly textBytes: number;
   /** The event, where it names a cost or a usage. */
   readonly said: Record<string, unknown> | undefined;
 }
-
-const encoder = new TextEncoder();
 
 /** What is no JSON object is text as a whole. */
 export function readEvent(data: string): SeenEvent {
@@ -16,7 +15,7 @@ export function readEvent(data: string): SeenEvent {
   } catch {
     // Broken JSON was handed out all the same.
   }
-  return { textBytes: byteLength(data), said: undefined };
+  return { textBytes: bytesOfText(data), said: undefined };
 }
 
 function saidIn(event: Record<string, unknown>): SeenEvent["said"] {
@@ -44,16 +43,12 @@ const labels: ReadonlySet<string> = new Set([
 
 /** Whatever the member is called: answers, reasoning, refusals, a tool's arguments. */
 function textBytesOf(value: unknown): number {
-  if (typeof value === "string") return byteLength(value);
+  if (typeof value === "string") return bytesOfText(value);
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + textBytesOf(item), 0);
   if (!isObject(value)) return 0;
   let bytes = 0;
   for (const name in value) if (!labels.has(name)) bytes += textBytesOf(value[name]);
   return bytes;
-}
-
-function byteLength(text: string): number {
-  return encoder.encode(text).byteLength;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

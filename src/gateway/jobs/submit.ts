@@ -4,13 +4,12 @@ import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { Replay } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
-import { admitRequest, isKeyed, type Submission } from "./admit-request.ts";
+import { admitRequest, keyOf, refuseOtherBody, type Submission } from "./admit-request.ts";
 import { answerJob } from "./answer.ts";
 import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { followJob } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
-import { refuseOtherBody } from "./idempotency-key.ts";
 import { type JobCall, jobKey, outlive } from "./job-call.ts";
 import { answerLarge } from "./large-answer.ts";
 import { metered } from "./metered.ts";
@@ -64,7 +63,7 @@ async function answerTaken(
 /** An end that is told at once carries the id; without one a client that repeats its call must find the job. */
 export function bindTaken(call: JobCall, admission: string, { job, ref }: TakenJob): void {
   const binding = { admission, upstreamId: ref };
-  if (!isKeyed(call) || isFinal(job.status)) call.meter.bind(binding);
+  if (keyOf(call) === undefined || isFinal(job.status)) call.meter.bind(binding);
   else call.meter.bindAtOnce(binding);
 }
 

@@ -28,12 +28,15 @@ function refusal(message: string) {
   return { error: { message, type: "invalid_request_error", code: "NOT_FOUND", param: null } };
 }
 
+const mostChoices = 128;
+
 function complete(model: Model, call: Record<string, unknown>) {
   const limit = Number(call["max_completion_tokens"] ?? call["max_tokens"] ?? 512);
   const stop = typeof call["stop"] === "string" ? call["stop"] : undefined;
   const { tokens, usage: counted } = generate(model, promptOf(call), { maxTokens: limit, stop });
   /** Each choice says the same, and is paid for. */
-  const choices = Array.from({ length: Number(call["n"] ?? 1) }, (_, index) => index);
+  const asked = Number(call["n"] ?? 1);
+  const choices = Array.from({ length: asked >= 1 && asked <= mostChoices ? asked : 1 }, (_, index) => index);
   const written = counted.output * choices.length;
   const usage = {
     prompt_tokens: counted.input,

@@ -6,55 +6,42 @@ import { type Fault, readChat, reserveChat } from "../../models/index.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
 import { type ObjectSummary, scanObject } from "../../wire/object-scan.ts";
 import { type LargeBody, openBody, parseBody, wholeBytes } from "../request-body.ts";
+import type { KeyedBody } from "./admit-request.ts";
 import { readDigest } from "./body-digest.ts";
-import type { KeyedBody } from "./idempotency-key.ts";
+import type { Passing } from "./envelope.ts";
 import type { JobCall } from "./job-call.ts";
 import { LastByte } from "./last-byte.ts";
 import type { Upload } from "./metered.ts";
 import { measureAsItPasses } from "./passing-body.ts";
 import type { Target } from "./target.ts";
 
-export interface OpenAiCall extends KeyedBody {
+export interface OpenAiBody extends KeyedBody {
   readonly reserveMicroUsd: number;
-  /** Of a large body without a stated length as much as it may have, until it has passed. */
-  readonly inputBytes: () => number;
-  readonly relayed: (passing: Passing) => RelayedCall;
+  /** Of a large body as long as it says, or may be. */
+  readonly statedBytes: number;
+  readonly relayed: (passing: Passing) => RelayedBody;
 }
 
-/** How a large body passes. */
-export interface Passing {
-  /** Its digest is wanted too, which costs time. */
-  readonly digested: boolean;
-  /** Called with what the body says before its last byte is sent; a Problem that it throws cuts the body off. */
-  readonly accept: (passed: Passed) => Promise<void>;
-}
-
-export interface Passed {
-  readonly reserveMicroUsd: number;
-  readonly inputBytes: number;
-  readonly digest: string | undefined;
-}
-
-export interface RelayedCall {
+export interface RelayedBody {
   readonly body: Uint8Array | ReadableStream<Uint8Array>;
-  /** Of a large body. */
+  /** Of a body that streams. */
   readonly upload?: Upload;
 }
 
-export async function openCall({ request, target }: JobCall): Promise<OpenAiCall> {
+export async function openBodyOf({ request, target }: JobCall): Promise<OpenAiBody> {
   const body = await openBody(request, limits.runsyncPayloadBytes);
-  return "whole" in body ? wholeCall(body.whole, target) : largeCall(body.large, target);
+  return "whole" in body ? wholeBody(body.whole, target) : largeBody(body.large, target);
 }
 
 const encoder = new TextEncoder();
 /** All that is known of a call to an endpoint that the catalog does not know. */
 const passthroughSchema = z.looseObject({ stream: z.boolean().nullish() });
 
-function wholeCall(bytes: Uint8Array, target: Target): OpenAiCall {
+function wholeBody(bytes: Uint8Array, target: Target): OpenAiBody {
   const value = parseBody(bytes);
   if (!isObject(value)) throw new Problem("INVALID_REQUEST", "body: expected an object");
   const { reserveMicroUsd, body } = checked(value, bytes, target);
-  return { reserveMicroUsd, bytes, inputBytes: () => bytes.byteLength, relayed: () => ({ body }) };
+  return { reserveMicroUsd, bytes, statedBytes: bytes.byteLength, relayed: () => ({ body }) };
 }
 
 /** What was checked is what is relayed: of a member that is written twice another parser might take the first. */
@@ -78,34 +65,27 @@ function withUsage<T extends { stream_options?: object | null | undefined }>(cha
   return { ...chat, stream_options: { ...chat.stream_options, include_usage: true } };
 }
 
-/** Admitted at the least that its model can cost: what it says is known when its last byte is. */
-function largeCall(body: LargeBody, target: Target): OpenAiCall {
-  let inputBytes = body.length ?? body.limitBytes;
+/** Admitted at the least that its model can cost; amended when its last byte is known. */
+function largeBody(body: LargeBody, target: Target): OpenAiBody {
   return {
     reserveMicroUsd: target.model ? target.model.leastPrice : target.maxMicroUsd,
+    statedBytes: body.length ?? body.limitBytes,
     bytes: body.source.head.subarray(0, wholeBytes),
     digest: () => readDigest(body),
-    inputBytes: () => inputBytes,
-    relayed: (passing) =>
-      relayLarge(body, passing.digested, async (summary, digest) => {
-        inputBytes = summary.bytes;
-        await passing.accept({ reserveMicroUsd: priceOf(summary, target), inputBytes, digest });
-      }),
+    relayed: (passing) => relayLarge(body, target, passing),
   };
 }
 
-type Check = (summary: ObjectSummary, digest: string | undefined) => Promise<void>;
-
-function relayLarge(body: LargeBody, isDigested: boolean, check: Check): RelayedCall {
+function relayLarge(body: LargeBody, target: Target, { digested, accept }: Passing): RelayedBody {
   const lastByte = new LastByte();
-  const passing = measureAsItPasses(body.source, isDigested);
+  const passed = measureAsItPasses(body.source, digested);
   const { stream, done } = scanObject<Problem>({
-    source: passing.source,
-    length: body.length,
-    limitBytes: body.limitBytes,
+    ...body,
+    source: passed.source,
     verdict: async (summary) => {
       try {
-        await check(summary, await passing.digest?.());
+        const reserveMicroUsd = priceOf(summary, target);
+        await accept({ reserveMicroUsd, inputBytes: passed.bytes(), digest: await passed.digest?.() });
         return lastByte.send() ? undefined : brokenOff("sink-gone", body.limitBytes);
       } catch (error) {
         if (error instanceof Problem) return error;
