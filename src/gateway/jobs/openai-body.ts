@@ -4,7 +4,7 @@ import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import { type Fault, readChat, reserveChat } from "../../models/index.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
-import { type ObjectSummary, scanObject } from "../../wire/object-scan.ts";
+import { type ObjectSummary, scanObject, type Tail } from "../../wire/object-scan.ts";
 import { type LargeBody, openBody, parseBody, wholeBytes } from "../request-body.ts";
 import type { KeyedBody } from "./admit-request.ts";
 import { readDigest } from "./body-digest.ts";
@@ -82,6 +82,7 @@ function relayLarge(body: LargeBody, target: Target, { digested, accept }: Passi
   const { stream, done } = scanObject<Problem>({
     ...body,
     source: passed.source,
+    tail: usageTail(body, target),
     verdict: async (summary) => {
       try {
         const reserveMicroUsd = priceOf(summary, target);
@@ -98,6 +99,17 @@ function relayLarge(body: LargeBody, target: Target, { digested, accept }: Passi
     throw outcome.fault === "refused" ? outcome.refusal : brokenOff(outcome.fault, body.limitBytes);
   });
   return { body: stream, upload: { sent, cut: () => lastByte.cut() } };
+}
+
+const usageMember = encoder.encode(`,"stream_options":{"include_usage":true}`);
+
+/** Not in a body that it would make longer than the upstream takes: that stream is charged for its text. */
+function usageTail({ length = 0, limitBytes }: LargeBody, { model }: Target): Tail | undefined {
+  if (!model?.tokens || length + usageMember.byteLength > limitBytes) return undefined;
+  return {
+    bytes: usageMember,
+    isWanted: ({ members }) => members.get("stream")?.value === true && !members.has("stream_options"),
+  };
 }
 
 /** Of a member that was too large to be read only its name is known. */

@@ -70,9 +70,9 @@ export class Account {
     this.#pruned.prune(today);
   }
 
-  /** What the money is made of beside the rows that are there. */
+  /** What the money is made of beside the rows that are there; from this day on, if that is earlier. */
   uncounted(from: number): Money {
-    return new Money({ from, spans: this.#pruned.json.spans });
+    return new Money({ from: Math.min(this.#money.from, from), spans: this.#pruned.json.spans });
   }
 
   /** Takes what was counted anew; answers where it was something else. */

@@ -102,7 +102,8 @@ export class Admissions {
     if (isNew) {
       this.#stores.transaction(() => {
         this.#stores.touch(now);
-        this.#stores.counters.countHit(hit.token?.id ?? payersAccount, countersOf(subjects, hit), now);
+        const account = hit.token?.id ?? payersAccount;
+        this.#stores.counters.countHit(account, countersOf(subjects, hit), this.#stores.nextTurn, now);
         this.#stores.gallery.add(hit.owner, hit.row, now);
       });
     }

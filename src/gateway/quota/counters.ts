@@ -13,10 +13,14 @@ const tokensInMemory = 200;
 
 interface TokenAccount {
   readonly account: Account;
+  /** Admissions before this one are of a time that was forgotten. */
+  readonly sinceTurn: number;
   until: number;
   /** SQL does not know all of it. */
   changed: boolean;
 }
+
+type TokenJson = AccountJson & Pick<TokenAccount, "sinceTurn">;
 
 export class Counters {
   readonly #sql: SqlStorage;
@@ -42,8 +46,10 @@ export class Counters {
     if (known || !this.#tables.has("accounts")) return known;
     const query = "SELECT json, until FROM accounts WHERE id = ?";
     const row = this.#sql.exec<{ json: string; until: number }>(query, id).toArray()[0];
-    const read = row && { account: new Account(JSON.parse(row.json)), until: row.until, changed: false };
-    if (read) this.#tokens.set(id, read);
+    if (!row) return undefined;
+    const { sinceTurn, ...json } = JSON.parse(row.json) as TokenJson;
+    const read = { account: new Account(json), sinceTurn, until: row.until, changed: false };
+    this.#tokens.set(id, read);
     return read;
   }
 
@@ -61,9 +67,7 @@ export class Counters {
     const { account, admittedAt } = job;
     const [payers, tokens] = readKeys(job.counters);
     if (account !== payersAccount) {
-      const token = this.#token(account) ?? { account: new Account(), until: 0, changed: true };
-      token.until = Math.max(token.until, admittedAt + keptTokenMs);
-      this.#tokens.set(account, token);
+      this.#openToken(account, job.turn, admittedAt);
       this.#countRequest(account, tokens, admittedAt);
     }
     this.#countRequest(payersAccount, payers, admittedAt);
@@ -71,13 +75,18 @@ export class Counters {
   }
 
   /** A request that is no job. */
-  countHit(account: string, counters: string, now: number): void {
+  countHit(account: string, counters: string, turn: number, now: number): void {
     const [payers, tokens] = readKeys(counters);
     this.#countRequest(payersAccount, payers, now);
     if (account === payersAccount) return;
-    const token = this.#token(account) ?? { account: new Account(), until: now + keptTokenMs, changed: true };
-    this.#tokens.set(account, token);
+    this.#openToken(account, turn, now);
     this.#countRequest(account, tokens, now);
+  }
+
+  #openToken(id: string, sinceTurn: number, now: number): void {
+    const token = this.#token(id) ?? { account: new Account(), sinceTurn, until: 0, changed: true };
+    token.until = Math.max(token.until, now + keptTokenMs);
+    this.#tokens.set(id, token);
   }
 
   #countRequest(id: string, keys: readonly string[], now: number): void {
@@ -91,10 +100,15 @@ export class Counters {
     this.payer.count(job, sign);
     this.countPlace(job, sign);
     if (job.account === payersAccount) return;
-    const token = this.#token(job.account);
+    const token = this.#tokenOf(job);
     if (!token) return;
     token.account.count(job, sign);
     token.changed = true;
+  }
+
+  #tokenOf({ account, turn }: Job): TokenAccount | undefined {
+    const token = this.#token(account);
+    return token && turn >= token.sinceTurn ? token : undefined;
   }
 
   /** A token's job is one of its payer's too. */
@@ -116,7 +130,7 @@ export class Counters {
   keepPruned(job: Job): void {
     this.payer.keepPruned(job);
     if (job.account === payersAccount) return;
-    const token = this.#token(job.account);
+    const token = this.#tokenOf(job);
     if (!token) return;
     token.account.keepPruned(job);
     token.changed = true;
@@ -127,7 +141,8 @@ export class Counters {
     for (const [id, token] of this.#tokens) {
       if (!token.changed) continue;
       this.#tables.need("accounts");
-      const json = JSON.stringify(token.account.json(now));
+      token.account.prune(dayOf(now));
+      const json = JSON.stringify({ sinceTurn: token.sinceTurn, ...token.account.json(now) } satisfies TokenJson);
       this.#sql.exec("INSERT OR REPLACE INTO accounts (id, json, until) VALUES (?, ?, ?)", id, json, token.until);
       token.changed = false;
     }
@@ -149,7 +164,7 @@ export class Counters {
   }
 
   /** What money and places must be by the rows, from this day on; and which of them were something else. */
-  recount(jobs: Iterable<Job>, from = this.payer.money.from): readonly string[] {
+  recount(jobs: Iterable<Job>, from = Number.POSITIVE_INFINITY): readonly string[] {
     const accounts = new Map([[payersAccount, this.payer]]);
     for (const id of this.#tokenIds()) {
       const token = this.#token(id);
@@ -160,7 +175,8 @@ export class Counters {
     this.#places.clear();
     for (const job of jobs) {
       const paid = { day: dayOf(job.admittedAt), model: job.model, kind: job.kind };
-      for (const id of new Set([payersAccount, job.account])) counted.get(id)?.count(paid, amountsOf(job), 1);
+      counted.get(payersAccount)?.count(paid, amountsOf(job), 1);
+      if (job.account !== payersAccount && this.#tokenOf(job)) counted.get(job.account)?.count(paid, amountsOf(job), 1);
       this.countPlace(job, 1);
     }
     const off = [...accounts].flatMap(([id, account]) => {

@@ -137,6 +137,11 @@ export class MeterStores {
     return this.#open.activeAt;
   }
 
+  /** What the next admission is numbered. */
+  get nextTurn(): number {
+    return this.#open.turn + 1;
+  }
+
   /** Something happened that is worth keeping for a time. */
   touch(now: number): void {
     this.#open.activeAt = Math.max(this.#open.activeAt, now);

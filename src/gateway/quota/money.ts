@@ -33,12 +33,14 @@ const keptDays = 9;
 const keptMonthDays = 31;
 
 export class Money {
-  /** Earlier days are told apart no more. */
+  /** Earlier days are told apart no more, and earlier months. */
   #from: number;
+  #monthsFrom: number;
   readonly #spans = new Map<string, Map<string, Entry>>();
 
   constructor({ from, spans }: MoneyJson = { from: 0, spans: {} }) {
     this.#from = from;
+    this.#monthsFrom = firstOfMonth(from - keptMonthDays);
     for (const [span, models] of Object.entries(spans)) {
       const entries = Object.entries(models).map(([model, [kind, known, assumed, reserved, forgiven]]) => {
         return [model, { kind, known, assumed, reserved, forgiven }] as const;
@@ -77,7 +79,7 @@ export class Money {
   #spansOf(day: number): string[] {
     const spans = ["ever"];
     if (day >= this.#from) spans.push(spanKey("day", day * dayMs));
-    if (day >= this.#from - keptMonthDays) spans.push(spanKey("month", day * dayMs));
+    if (day >= this.#monthsFrom) spans.push(spanKey("month", day * dayMs));
     return spans;
   }
 
@@ -143,10 +145,10 @@ export class Money {
   prune(today: number): void {
     if (today - keptDays <= this.#from) return;
     this.#from = today - keptDays;
+    this.#monthsFrom = firstOfMonth(this.#from - keptMonthDays);
     for (const span of this.#spans.keys()) {
       const [kind, day] = readSpan(span);
-      const isOld =
-        kind === "day" ? day < this.#from : kind === "month" && day < firstOfMonth(this.#from - keptMonthDays);
+      const isOld = (kind === "day" && day < this.#from) || (kind === "month" && day < this.#monthsFrom);
       if (isOld) this.#spans.delete(span);
     }
   }

@@ -108,6 +108,13 @@ describe("a multiplier beside max_tokens", () => {
     expect((await spent(upstream)).jobs).toHaveLength(1);
   });
 
+  it("written twice is relayed as it was read", async () => {
+    const upstream = new FakeUpstream(done);
+    const twice = JSON.stringify(chat).replace(/^\{/, `{"n":128,"max_tokens":131072,`).replace(/\}$/, `,"n":1}`);
+    expect((await upstream.call("POST", chatOf(text), { body: twice })).status).toBe(200);
+    expect(upstream.seen[0]?.body).not.toMatch(/128|131072/);
+  });
+
   it("that /run's schema does not know is reserved at the model's highest price", async () => {
     const input = { prompt: "a cat", width: 256, height: 256 };
     for (const more of [{ num_images: 100 }, { n: 100 }, { sampling_params: { n: 100 } }]) {
@@ -240,6 +247,19 @@ describe("a stream that never says what it cost", () => {
     const upstream = new FakeUpstream(done);
     await upstream.call("POST", chatOf(text), { body: chat });
     expect(JSON.parse(upstream.seen[0]?.body ?? "")).toEqual(chat);
+  });
+
+  it("is asked for its usage in a large body too, where the caller has said nothing of it", async () => {
+    for (const carried of [(text: string) => text, chunked]) {
+      const upstream = new FakeUpstream(sse(event("hi")));
+      const ask = async (more: object) => {
+        await upstream.call("POST", chatOf(text), { body: carried(JSON.stringify(large(more))) });
+        return JSON.parse(upstream.seen.at(-1)?.body ?? "") as object;
+      };
+      expect(await ask({ stream: true })).toEqual(large({ stream: true, stream_options: { include_usage: true } }));
+      expect(await ask({ stream: false })).toEqual(large({ stream: false }));
+      expect(await ask({ stream: true, stream_options: {} })).toEqual(large({ stream: true, stream_options: {} }));
+    }
   });
 
   it("that its caller leaves early is charged for what it had given until then", async () => {

@@ -49,7 +49,7 @@ describe("a chat", () => {
     const text = JSON.stringify({ ...body, picture: "x".repeat(3 * 1024 * 1024) });
     const { upstream, response, job } = await chat(() => json({ cost: 0.000_3 }), carried(text));
     expect(response.headers.get("X-Cost")).toBe("0.0003");
-    expect(upstream.seen.map((seen) => seen.body === text)).toEqual([true]);
+    expect(upstream.seen.map((seen) => seen.body.replace(/ *\}$/, "}") === text)).toEqual([true]);
     expect(job).toMatchObject({ status: "COMPLETED", costUsd: 0.000_3 });
   });
 
