@@ -2,13 +2,13 @@
 import { Problem } from "../errors.ts";
 import { type Kind, models } from "../models/index.ts";
 import { controlReaderOf, readControl } from "./control/control-reader.ts";
-import type { ControlView } from "./control/control-view.ts";
+import { ControlView } from "./control/control-view.ts";
 import type { GatewayContext } from "./env.ts";
 import { plansWithoutOperator } from "./quota/plans.ts";
 import type { Rule } from "./rules.ts";
 
 /** The names that a request says, by where it says them. */
-export interface SaidNames {
+interface SaidNames {
   readonly plan?: string | null | undefined;
   readonly models?: readonly string[] | undefined;
   readonly rules?: readonly Rule[] | null | undefined;
@@ -17,12 +17,16 @@ export interface SaidNames {
 /** Answers 400 with what there is, where a name is not known. */
 export async function demandKnown(c: GatewayContext, said: SaidNames): Promise<void> {
   const { local } = c.get("config");
+  if (!faultOf(said, nothingOfTheOperators, local)) return;
   if (!faultOf(said, await readControl(c), local)) return;
   // It may have been made a moment ago in another isolate.
   controlReaderOf(c.env).outdate();
   const fault = faultOf(said, await readControl(c), local);
   if (fault) throw new Problem("INVALID_REQUEST", fault);
 }
+
+/** Who names what is built in does not wait for CONTROL. */
+const nothingOfTheOperators = new ControlView();
 
 /** What is wrong with the first name that is not known. */
 function faultOf({ plan, models: named = [], rules }: SaidNames, control: ControlView, local: boolean) {

@@ -116,7 +116,10 @@ async function describeUser(c: GatewayContext, payer: string): Promise<z.output<
   if (!account) throw new Problem("NOT_FOUND", "This user never submitted anything, and nothing was set for it.");
   const { plan, planFrom, unknownPlan = null, settings, revokedAt } = account;
   return {
-    ...{ user: payer, plan, planFrom, unknownPlan },
+    user: payer,
+    plan,
+    planFrom,
+    unknownPlan,
     rules: settings.rules ? [...settings.rules] : null,
     grants: settings.grants.map(({ unit, amount, expiresAt }) => ({
       ...{ unit, amount: unit === "usd" ? microUsdAsUsd(amount) : amount },

@@ -95,6 +95,12 @@ describe("a minted token", () => {
     expect((await mint(asked, within)).status).toBe(200);
   });
 
+  it("of what is built in needs no CONTROL", async () => {
+    const away = isolate({ CONTROL: { getByName: () => ({ snapshot: () => Promise.reject(new Error("away")) }) } });
+    expect((await mint({ user: "ada", plan: "pro", models: [painter] }, away)).status).toBe(200);
+    expect(await refusalOf(await mint({ user: "ada", plan: "team" }, away))).toMatchObject({ status: 503 });
+  });
+
   it("has the plan for developers on a developer's machine alone", async () => {
     const asked = { user: "ada", plan: "developer" };
     expect((await mint(asked)).status).toBe(200);
