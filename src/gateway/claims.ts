@@ -1,9 +1,10 @@
 // What a caller's token says of the quota, as a meter asks it: the plan, and what the token narrows.
 import type { GatewayEnv } from "./env.ts";
 import { networkOf } from "./identity/address.ts";
+import type { Principal } from "./identity/principal.ts";
 import { hasCeiling } from "./operator-ceiling.ts";
 import { plansOf } from "./quota/admin-plans.ts";
-import type { Terms } from "./quota/metering.ts";
+import type { PlanClaim, Terms } from "./quota/metering.ts";
 
 export function claimsOf({
   config,
@@ -15,7 +16,8 @@ export function claimsOf({
   const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
   return {
     plan,
-    plans: plansOf(control),
+    planFrom: planFrom(principal),
+    plans: plansOf(control, config.local),
     token:
       narrows && tokenId !== undefined
         ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
@@ -23,4 +25,9 @@ export function claimsOf({
     hasCeiling: hasCeiling(config, control),
     ...(network !== undefined && { network }),
   };
+}
+
+function planFrom({ kind, plan }: Principal): PlanClaim["planFrom"] {
+  if (plan === undefined) return "default";
+  return kind === "anonymous" ? "session" : "token";
 }

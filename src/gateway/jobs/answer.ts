@@ -5,6 +5,7 @@ import type { UpstreamJob } from "../upstream-answer.ts";
 import { handedOut } from "./handed-out.ts";
 import type { Handle } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
+import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { endingOf, settle } from "./settling.ts";
 
@@ -35,7 +36,10 @@ export async function presentJob(
   const body = () => JSON.stringify(presented);
   const telling = ending && settle(call.meter, { ...ending, media: seen.kept }, body);
   if (telling) call.waitUntil(telling.catch(logUnsettled));
-  return { presented, costMicroUsd: seen.joined ? 0 : (ending?.costMicroUsd ?? undefined) };
+  const costMicroUsd = seen.joined ? 0 : (ending?.costMicroUsd ?? undefined);
+  logJob(call.exchange, answer.status);
+  if (ending && costMicroUsd !== undefined) call.exchange.costMicroUsd = costMicroUsd;
+  return { presented, costMicroUsd };
 }
 
 /** Where the gateway's own links lead to. */
@@ -52,10 +56,7 @@ export async function answerJob(
 ): Promise<Response> {
   const { presented, costMicroUsd } = await presentJob(call, answer, job, handle, seen);
   const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (isFinal(answer.status) && costMicroUsd !== undefined) {
-    call.exchange.costMicroUsd = costMicroUsd;
-    headers["X-Cost"] = formatUsd(costMicroUsd);
-  }
+  if (isFinal(answer.status) && costMicroUsd !== undefined) headers["X-Cost"] = formatUsd(costMicroUsd);
   return new Response(JSON.stringify(presented), { headers });
 }
 

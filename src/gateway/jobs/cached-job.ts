@@ -4,6 +4,7 @@ import type { UpstreamJob } from "../upstream-answer.ts";
 import { originOf } from "./answer.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
+import { logJob } from "./logged-job.ts";
 
 /** Undefined for a job of the upstream's. One whose media is over or deleted is known no more. */
 export async function cachedJob(call: JobCall, job: Handle): Promise<UpstreamJob | undefined> {
@@ -12,6 +13,7 @@ export async function cachedJob(call: JobCall, job: Handle): Promise<UpstreamJob
   if (key === undefined) return undefined;
   const answer = await reuse.job(key, originOf(call), Date.now());
   if (!answer) throw new Problem("JOB_NOT_FOUND", "job not found");
+  logJob(call.exchange, answer.status);
   const caller = { owner: call.principal.owner, model: call.target.name };
   return { ...answer, id: await handlesOf(call.config).mint(caller, job) };
 }

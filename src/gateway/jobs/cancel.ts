@@ -7,13 +7,17 @@ import { ownJob } from "./follow.ts";
 import { handedOut } from "./handed-out.ts";
 import type { Handle } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
+import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
 
 export async function cancel(call: JobCall): Promise<Response> {
   const job = await ownJob(call);
   const cached = await cachedJob(call, job);
   if (cached) return Response.json(cached);
-  if (await leaveShared(call, job)) return Response.json({ id: call.handle, status: "CANCELLED" });
+  if (await leaveShared(call, job)) {
+    logJob(call.exchange, "CANCELLED");
+    return Response.json({ id: call.handle, status: "CANCELLED" });
+  }
   await handedOut.flush(call, job);
   const segments = [call.target.name, "cancel", job.ref];
   const answered = await callUpstream(call.upstream, { method: "POST", segments, repeatable: true });

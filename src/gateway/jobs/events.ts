@@ -1,5 +1,5 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
-import { Problem } from "../../errors.ts";
+import { asProblem, Problem } from "../../errors.ts";
 import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
 import { authenticate, readControl } from "../guards.ts";
@@ -12,6 +12,7 @@ import { handedOut } from "./handed-out.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 import { jobEvents, type Source } from "./job-events.ts";
+import { logJob } from "./logged-job.ts";
 import { ticketsOf } from "./ticket.ts";
 
 const heartbeatMs = 15_000;
@@ -56,19 +57,23 @@ export async function events(call: JobCall): Promise<Response> {
       const source = (await cachedSource(call, job, signal)) ?? sourceOf(call, job, signal);
       for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
     } catch (error) {
-      if (!signal.aborted) await write(failure(error)).catch(() => {});
+      const problem = asProblem(error);
+      if (!signal.aborted) {
+        call.exchange.code = problem.code;
+        await write(failure(problem)).catch(() => {});
+      }
     } finally {
       clearInterval(heartbeat);
       await writer.close().catch(() => {});
     }
   };
-  call.waitUntil(relay());
+  const relayed = relay();
+  call.waitUntil(relayed);
+  call.exchange.logAfter = relayed;
   return new Response(readable, { headers });
 }
 
-function failure(error: unknown): string {
-  const { code, message } =
-    error instanceof Problem ? error : new Problem("INTERNAL", "Something went wrong on our side.");
+function failure({ code, message }: Problem): string {
   return `event: error\ndata: ${JSON.stringify({ code, detail: message })}\n\n`;
 }
 
@@ -96,6 +101,7 @@ function sourceOf(call: JobCall, job: Handle, signal: AbortSignal) {
   return {
     poll: async () => {
       const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`));
+      logJob(call.exchange, String(status));
       const chunks = Array.isArray(stream) ? stream : [];
       await handedOut.chunks(call, job, chunks);
       return { status: String(status), stream: chunks };

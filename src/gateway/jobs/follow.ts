@@ -11,6 +11,7 @@ import { handedOut } from "./handed-out.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 import { answerLarge, scanLarge } from "./large-answer.ts";
+import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { isTold } from "./settling.ts";
 
@@ -86,7 +87,12 @@ export async function stream(call: JobCall, waitMs: number, format: string | und
   }
   const handing = handedOut.chunks(call, job, stream);
   if (handing) await handing;
-  if (isFinal(status)) call.waitUntil(settleStreamed(call, job).catch(logUnsettled));
+  logJob(call.exchange, status);
+  if (isFinal(status)) {
+    const settled = settleStreamed(call, job).catch(logUnsettled);
+    call.waitUntil(settled);
+    call.exchange.logAfter = settled;
+  }
   return Response.json(format === "array" ? stream : { status, stream });
 }
 

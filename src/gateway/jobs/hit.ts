@@ -4,6 +4,7 @@ import { payerTerms } from "./admit-request.ts";
 import { formatUsd, originOf } from "./answer.ts";
 import { handlesOf } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
+import { logJob } from "./logged-job.ts";
 
 /** Undefined where no link can be made, which is a miss. A rule of the payer's may refuse a new one. */
 export async function answerHit(
@@ -19,6 +20,8 @@ export async function answerHit(
   const job = { ref: reuse.refOf(own.key), admission };
   const id = await handlesOf(call.config).mint(jobKey(call), job);
   const answer = operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(own, originOf(call));
+  logJob(call.exchange, answer.status);
+  call.exchange.costMicroUsd = 0;
   const ageSeconds = Math.max(0, Math.floor((now - own.media.completedAt) / 1000));
   const headers = { Age: String(ageSeconds), "X-Cost": formatUsd(0) };
   return Response.json({ id, ...answer }, { headers });

@@ -13,6 +13,7 @@ import { answerJob, originOf } from "./answer.ts";
 import { handedOut } from "./handed-out.ts";
 import { type Handle, handlesOf, isRef } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
+import { logJob } from "./logged-job.ts";
 import { measureAsItPasses } from "./passing-body.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { namesNoJob } from "./relay.ts";
@@ -63,6 +64,7 @@ export async function answerLarge(
     if (answer && ending) await settle(call.meter, ending, () => noticeOf(call, answer, ending));
   });
   call.waitUntil(told.catch(logUnsettled));
+  call.exchange.logAfter = done;
   return new Response(stream, { headers: { "Content-Type": "application/json" } });
 }
 
@@ -155,6 +157,8 @@ async function concludeSeen(
   const answer = jobOf(facts);
   if (!answer || !isRef(ref)) return undefined;
   const ending = endingOf(answer, call.target, { ref, admission }, at);
+  logJob(call.exchange, answer.status);
+  if (ending && ending.costMicroUsd !== null) call.exchange.costMicroUsd = ending.costMicroUsd;
   const ended = { ...jobKey(call), known: call.target.model, ref, admission, ending };
   const { kept } = await links.conclude(answer, ended, at.seenAt);
   return ending && { answer, ending: { ...ending, media: kept } };

@@ -1,5 +1,5 @@
 // What an answer says of a job's end, and who is told: the payer's meter, once an isolate has seen it.
-import { isFinal, type JobState, jobStates } from "../../contract/states.ts";
+import { isFinal, isJobState } from "../../contract/states.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import { admittedAt } from "../admission.ts";
 import type { Ending } from "../quota/metering.ts";
@@ -15,7 +15,7 @@ export function endingOf(
   { ref, admission }: Handle,
   { askedAt, seenAt }: Pick<Ending, "askedAt" | "seenAt">,
 ): Ending | undefined {
-  if (!isState(answer.status) || !isFinal(answer.status)) return undefined;
+  if (!isJobState(answer.status) || !isFinal(answer.status)) return undefined;
   return {
     admission,
     upstreamId: ref,
@@ -36,10 +36,6 @@ export function completionOf(
   const ranMs = duration(delayTime) + duration(executionTime);
   const beganAt = retriedAt.get(admission, seenAt) ?? admittedAt(admission);
   return ranMs > 0 ? Math.min(seenAt, beganAt + Math.round(ranMs)) : seenAt;
-}
-
-function isState(status: string): status is JobState {
-  return (jobStates as readonly string[]).includes(status);
 }
 
 function duration(ms: number | undefined): number {

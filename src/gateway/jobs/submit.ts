@@ -12,6 +12,7 @@ import { handlesOf } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
 import { type JobCall, jobKey, outlive } from "./job-call.ts";
 import { answerLarge } from "./large-answer.ts";
+import { logJob } from "./logged-job.ts";
 import { metered } from "./metered.ts";
 import { setQuota } from "./quota-headers.ts";
 import { relay, type TakenJob } from "./relay.ts";
@@ -79,6 +80,9 @@ export async function replay(call: JobCall, { operation, waitMs, envelope }: Ask
   if (ref === null) throw neverKnown;
   const job = { ref, admission };
   const handle = await handlesOf(call.config).mint(jobKey(call), job);
-  if (operation === "run") return Response.json({ id: handle, status: "IN_QUEUE" });
+  if (operation === "run") {
+    logJob(call.exchange, "IN_QUEUE");
+    return Response.json({ id: handle, status: "IN_QUEUE" });
+  }
   return followJob(call, job, handle, { operation: "status-sync", query: `wait=${waitMs}`, waitMs });
 }

@@ -1,6 +1,7 @@
 // What the operator set for one payer: a plan, rules of its own, and grants.
 import type { Rule } from "../rules.ts";
-import { PlansReader, rulesOf } from "./plans.ts";
+import type { PlanClaim } from "./metering.ts";
+import { knownPlan, PlansReader, rulesOf } from "./plans.ts";
 
 export interface Grant {
   readonly unit: Rule["unit"];
@@ -15,6 +16,14 @@ export interface AccountSettings {
   /** Go before the plan's. */
   readonly rules?: readonly Rule[];
   readonly grants: readonly Grant[];
+}
+
+/** The plan whose rules hold, and who says so. */
+export interface HeldPlan {
+  readonly plan: string;
+  readonly planFrom: PlanClaim["planFrom"] | "operator";
+  /** What was said instead, where nobody knows a plan of that name. */
+  readonly unknownPlan?: string;
 }
 
 export class Settings {
@@ -40,6 +49,14 @@ export class Settings {
 
   rules(plan: string, plans: string): readonly Rule[] {
     return this.#current.rules ?? rulesOf(this.#current.plan ?? plan, this.#plans.read(plans));
+  }
+
+  held({ plan, planFrom, plans }: PlanClaim & { readonly plans: string }): HeldPlan {
+    const override = this.#current.plan;
+    const said = override ?? plan;
+    const known = knownPlan(said, this.#plans.read(plans));
+    const from = override === undefined ? planFrom : "operator";
+    return { plan: known, planFrom: from, ...(known !== said && { unknownPlan: said }) };
   }
 
   granted(now: number): Partial<Record<Rule["unit"], number>> {

@@ -51,6 +51,7 @@ export class Admissions {
     const earlier = this.#stores.jobs.find(request.admission);
     if (earlier) return { admitted: true, quota: rateLimitFields(standings, now) };
     const refusal = refuse(standings, request, now);
+    if (refusal) this.#stores.noteClaim(request);
     if (refusal) return refusal;
     if (request.network !== undefined && !networkAdmitted) return needsNetwork;
     if (this.#needsLease(request, request.reserveMicroUsd, dayOf(now), now)) return needsLease;
@@ -134,7 +135,7 @@ export class Admissions {
     const job = this.#jobOf(request, countersOf(subjects, request), now);
     const keep =
       idempotency && (() => this.#stores.idempotency.add(owner, idempotency.key, { ...idempotency, admission }, now));
-    this.#stores.admit(job, keep);
+    this.#stores.admit(job, request, keep);
   }
 
   #jobOf(request: AdmitRequest, counters: string, now: number): Omit<Job, "turn"> {

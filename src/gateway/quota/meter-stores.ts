@@ -10,6 +10,7 @@ import { amountsOf, isShare, type Job } from "./job.ts";
 import { type End, type EndedCounts, Jobs } from "./jobs.ts";
 import { keptDays, type Lease, Leases } from "./leases.ts";
 import { NetworkEnds, type ShareEnd } from "./network-ends.ts";
+import type { PlanClaim } from "./metering.ts";
 import { Outbox } from "./outbox.ts";
 import { dayOf } from "./periods.ts";
 import { Revocations } from "./revocations.ts";
@@ -28,6 +29,8 @@ interface State {
   readonly payer?: AccountJson;
   readonly ended?: EndedCounts;
   readonly settings?: AccountSettings;
+  /** What the payer's last token said, for the operator to see. */
+  readonly lastClaim?: PlanClaim;
   readonly leases?: readonly Lease[];
   readonly outboxDueAt?: number | null;
   readonly networkDueAt?: number | null;
@@ -76,7 +79,7 @@ function open(sql: SqlStorage) {
     stores.counters.admit(job);
     if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
   }
-  return { ...stores, turn, activeAt, countedTurn: state.turn, json: "" };
+  return { ...stores, lastClaim: state.lastClaim, turn, activeAt, countedTurn: state.turn, json: "" };
 }
 
 /** A share of a network's is another meter's job, which reports it. */
@@ -115,6 +118,9 @@ export class MeterStores {
   get settings(): Settings {
     return this.#open.settings;
   }
+  get lastClaim(): PlanClaim | undefined {
+    return this.#open.lastClaim;
+  }
   get leases(): Leases {
     return this.#open.leases;
   }
@@ -151,7 +157,8 @@ export class MeterStores {
    * One statement, and so all or nothing by itself; a transaction costs as much again. That is for the first row of all,
    * for what must be written beside the row, and for when many rows are not counted in the state.
    */
-  admit(job: Omit<Job, "turn">, beside?: () => void): void {
+  admit(job: Omit<Job, "turn">, claim: PlanClaim, beside?: () => void): void {
+    const isNews = this.#learn(claim);
     /** The clock went back beyond the days that are told apart: they are made of the rows again. */
     const today = dayOf(job.admittedAt);
     if (today < this.counters.payer.money.from) this.counters.recount(this.jobs.all(), today - keptDays);
@@ -165,9 +172,22 @@ export class MeterStores {
       beside?.();
     };
     const isLong = this.#open.turn - this.#open.countedTurn >= maxUncounted;
-    if (beside || isLong) this.transaction(work);
+    if (beside || isLong || isNews) this.transaction(work);
     else if (this.isBorn) this.#orReread(work);
     else this.#orReread(() => this.#storage.transactionSync(work));
+  }
+
+  /** What the token of a refused request says is worth keeping too, where anything is kept. */
+  noteClaim(claim: PlanClaim): void {
+    if (this.isBorn && this.#learn(claim)) this.transaction(() => {});
+  }
+
+  /** Most payers' tokens all say the same: it is written once. */
+  #learn({ plan, planFrom }: PlanClaim): boolean {
+    const last = this.#open.lastClaim;
+    if (last?.plan === plan && last.planFrom === planFrom) return false;
+    this.#open.lastClaim = { plan, planFrom };
+    return true;
   }
 
   transaction<T>(work: () => T): T {
@@ -210,6 +230,7 @@ export class MeterStores {
       payer: this.counters.payer.json(now),
       ended: this.jobs.endedCounts,
       settings: this.settings.current,
+      ...(this.lastClaim && { lastClaim: this.lastClaim }),
       leases: this.leases.json,
       outboxDueAt: this.outbox.nextDue() ?? null,
       networkDueAt: this.networkEnds.nextDue() ?? null,

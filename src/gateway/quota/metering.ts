@@ -10,11 +10,15 @@ export interface Binding {
   readonly upstreamId: string;
 }
 
-/** Which rules count for a caller: what its token claims, and what the token narrows. */
-export interface Claims {
-  /** The plan that the token claims, else the default one; the operator's override in the meter goes before it. */
+/** Which plan a caller comes with, and who says so; the operator's override in the meter goes before it. */
+export interface PlanClaim {
   readonly plan: string;
-  /** The operator's plans by name, as CONTROL has them, in JSON. */
+  readonly planFrom: "token" | "session" | "default";
+}
+
+/** Which rules count for a caller: what its token claims, and what the token narrows. */
+export interface Claims extends PlanClaim {
+  /** The plans that are not built in, by name, in JSON. */
   readonly plans: string;
   /** The token's own narrowing, counted per token. */
   readonly token:

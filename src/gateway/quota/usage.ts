@@ -1,6 +1,7 @@
 // What of every rule is used, as users and operators read it.
 import * as z from "zod";
 import { payersAccount } from "./account.ts";
+import type { HeldPlan } from "./account-settings.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import type { Standing } from "./decide.ts";
 import type { Amounts } from "./job.ts";
@@ -24,16 +25,14 @@ export function totalsOf({ counters }: MeterStores): MeterTotals {
   return { ...counters.payer.money.amounts("ever", 0), jobs: counters.places(payersAccount, () => true) };
 }
 
-export interface MeterUsage {
-  /** What the operator set, which goes before the claimed plan. */
-  readonly plan: string | undefined;
+export interface MeterUsage extends HeldPlan {
   readonly limits: readonly LimitUsage[];
   readonly totals: Amounts;
 }
 
-export function describeUsage(stores: MeterStores, standings: readonly Standing[]): MeterUsage {
+export function describeUsage(stores: MeterStores, held: HeldPlan, standings: readonly Standing[]): MeterUsage {
   return {
-    plan: stores.settings.current.plan,
+    ...held,
     limits: standings.map(describeLimit),
     totals: stores.counters.payer.money.amounts("ever", 0),
   };

@@ -37,6 +37,7 @@ import type { OwedEnd, ShareEnd } from "./network-ends.ts";
 import type { Notice } from "./outbox.ts";
 import { dayMs } from "./periods.ts";
 import { Released } from "./released.ts";
+import { type PayerView, type PlanDefaults, viewPayer } from "./payer-view.ts";
 import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./usage.ts";
 
 /** Questions, notices, and ends for the network, under way at once. */
@@ -235,7 +236,13 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
 
   usage(claims: Claims): MeterUsage {
     this.#endOverdue();
-    return describeUsage(this.#stores, this.#admissions.standings(claims, this.clock()));
+    const held = this.#stores.settings.held(claims);
+    return describeUsage(this.#stores, held, this.#admissions.standings(claims, this.clock()));
+  }
+
+  view(owner: string, defaults: PlanDefaults): PayerView | undefined {
+    this.#endOverdue();
+    return viewPayer(this.#stores, this.#admissions, owner, defaults, this.clock());
   }
 
   settings(): AccountSettings {
@@ -277,10 +284,6 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       else this.#stores.revocations.revokeOwner(owner, at);
     });
     this.#arm();
-  }
-
-  revokedAt(owner: string): number | undefined {
-    return this.#stores.revocations.revokedAt(owner);
   }
 
   #endOverdue(): void {

@@ -18,6 +18,7 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
     kind: "image",
     operation: "run",
     plan: "unlimited",
+    planFrom: "token",
     plans: "{}",
     token: undefined,
     hasCeiling: false,

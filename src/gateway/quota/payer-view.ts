@@ -1,0 +1,31 @@
+// What the operator sees of a payer: the plan that holds, what was set, what is used.
+import type { AccountSettings } from "./account-settings.ts";
+import type { Admissions } from "./admissions.ts";
+import type { MeterStores } from "./meter-stores.ts";
+import { describeUsage, type MeterUsage } from "./usage.ts";
+
+export interface PayerView extends MeterUsage {
+  readonly settings: AccountSettings;
+  readonly revokedAt: number | undefined;
+}
+
+/** What holds for a payer whose token is not at hand. */
+export interface PlanDefaults {
+  readonly defaultPlan: string;
+  readonly plans: string;
+}
+
+/** Under what the last token said, else under the default plan. Undefined for a payer that nothing is known of. */
+export function viewPayer(
+  stores: MeterStores,
+  admissions: Admissions,
+  owner: string,
+  { defaultPlan, plans }: PlanDefaults,
+  now: number,
+): PayerView | undefined {
+  if (!stores.isBorn) return undefined;
+  const claim = stores.lastClaim ?? ({ plan: defaultPlan, planFrom: "default" } as const);
+  const claims = { ...claim, plans, token: undefined };
+  const usage = describeUsage(stores, stores.settings.held(claims), admissions.standings(claims, now));
+  return { ...usage, settings: stores.settings.current, revokedAt: stores.revocations.revokedAt(owner) };
+}
