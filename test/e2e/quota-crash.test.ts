@@ -200,9 +200,9 @@ function isSettled({ jobs, spent }: Books): boolean {
   return jobs.every(({ isOpen }) => !isOpen) && spent.assumedMicroUsd === assumed;
 }
 
-/** What a job must cost: the truth where the upstream has it, else what was reserved. */
-function dueFor({ id, reservedMicroUsd }: Booked, { costs }: UpstreamWatch): number | undefined {
-  return id === null ? reservedMicroUsd : costs.get(refOf(id));
+/** What a job must cost: the truth where the upstream has it; nothing where it would have told us, and did not. */
+function dueFor({ id }: Booked, { costs }: UpstreamWatch): number | undefined {
+  return id === null ? 0 : costs.get(refOf(id));
 }
 
 /** A handle is the upstream's id, the admission and their proof; who asked synchronously for what others may join sees `sync-` before it. */
