@@ -13,7 +13,7 @@ const priceOf = (pieces: number) => Number(model?.tokens?.cost(0, pieces));
 async function cutAfter(count: number): Promise<SeenStream> {
   const leaving = new AbortController();
   let sent = 0;
-  const source = new ReadableStream<Uint8Array>({
+  const source = new ReadableStream({
     type: "bytes",
     pull(controller) {
       if (sent === count) {
