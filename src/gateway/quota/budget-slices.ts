@@ -124,7 +124,7 @@ export class BudgetSlices {
     }
     this.#meter.transaction(() => {
       for (const { day, consumedMicroUsd } of days) {
-        const leasedAgain = this.#meter.leases.covers(day, 0, 0, clock());
+        const leasedAgain = this.#meter.leases.isHeld(day, clock());
         const unchanged = this.#meter.counters.consumed(day) === consumedMicroUsd;
         if (unchanged && !leasedAgain) this.#meter.leases.reported(day);
       }

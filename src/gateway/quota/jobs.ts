@@ -137,9 +137,8 @@ export class Jobs {
     if (this.#expiryNotBefore !== undefined) this.#expiryNotBefore = Math.min(this.#expiryNotBefore, expiresAt);
   }
 
-  /** First due first. */
+  /** First due first. A look at all of them, and so for the alarm alone. */
   due(now: number): Job[] {
-    if (now < (this.nextDue() ?? Number.POSITIVE_INFINITY)) return [];
     this.#dueNotBefore = undefined;
     return [...this.#open.values()].filter(({ dueAt }) => dueAt <= now).sort((one, other) => one.dueAt - other.dueAt);
   }

@@ -36,7 +36,14 @@ describe("an admission", () => {
       costMicroUsd: null,
     });
     expect(await meter().settle(ending(job.admission))).toEqual({
-      ...{ admission: job.admission, first: true, chargedMicroUsd: 15_000, isAssumed: false, wantsNotice: false },
+      ...{
+        admission: job.admission,
+        first: true,
+        chargedMicroUsd: 15_000,
+        isAssumed: false,
+        isOver: true,
+        wantsNotice: false,
+      },
     });
     expect(await meter().settle(ending(job.admission, { costMicroUsd: 99 }))).toMatchObject({
       ...{ first: false, chargedMicroUsd: 15_000 },
