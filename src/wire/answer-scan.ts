@@ -1,4 +1,4 @@
-// Streams a large answer to the client: its id and media URLs are replaced on the way, what it says of the job is read.
+// Streams a large answer to the client: its id and media URLs are replaced on the way, its webhook is left out, what it says of the job is read.
 import type { ByteSource } from "./body.ts";
 import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type Edit, type Forbidden, type RelayFault, relayJson } from "./json-relay.ts";
@@ -8,7 +8,7 @@ import { Names, parsed, unquote } from "./names.ts";
 const REPLACED_BYTES = 8 * 1024;
 const FACT_BYTES = 256;
 
-const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output"]);
+const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output", "webhook"]);
 /** What is read of `output`, and forgotten where another one follows. */
 const OF_OUTPUT = ["cost", "size", "media"] as const;
 const NUMBERS = ["cost", "size"] as const satisfies (keyof AnswerFacts)[];
@@ -123,6 +123,10 @@ class JobAnswer implements JsonListener {
 
   #told(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
     const { facts } = this;
+    if (this.#outer === "webhook") {
+      this.#edit(start < 0 ? undefined : null, JSON.stringify, start, end);
+      return;
+    }
     const name = this.#outer as Exclude<keyof AnswerFacts, (typeof OF_OUTPUT)[number]>;
     delete facts[name];
     if (start < 0) return;

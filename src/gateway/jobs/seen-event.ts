@@ -7,8 +7,19 @@ export interface SeenEvent {
   readonly said: Record<string, unknown> | undefined;
 }
 
+/** The usual chunk, `{…"choices":[{…"delta":{"content":"word"}…}]…}`, whose text stands in one place. Parsing it costs three times as much. */
+const usualChunk =
+  /^\{[^{}[\]]*"choices":\[\{[^{}[\]]*"delta":\{(?:"role":"[a-z]*",)?"content":"([^"\\]*)"\}[^{}[\]]*\}\][^{}[\]]*\}$/;
+const says = /"(cost|usage)"\s*:\s*[^n\s]/;
+/** What stands around the text of a usual chunk. More may be text under another name. */
+const mostAround = 400;
+
 /** What is no JSON object is text as a whole. */
 export function readEvent(data: string): SeenEvent {
+  const text = usualChunk.exec(data)?.[1];
+  if (text !== undefined && data.length - text.length <= mostAround && !says.test(data)) {
+    return { textBytes: bytesOfText(text), said: undefined };
+  }
   try {
     const event: unknown = JSON.parse(data);
     if (isObject(event)) return { textBytes: textBytesOf(event["choices"] ?? event), said: saidIn(event) };

@@ -48,8 +48,7 @@ export class Admissions {
     const subjects = this.#subjects(request, request.operation, now);
     const standings = this.#standings(subjects, request, now);
     /** The relay asks twice where the first answer was lost. */
-    const earlier = this.#stores.jobs.find(request.admission);
-    if (earlier) return { admitted: true, quota: rateLimitFields(standings, now) };
+    if (this.#stores.has(request.admission)) return { admitted: true, quota: rateLimitFields(standings, now) };
     const refusal = refuse(standings, request, now);
     if (refusal) this.#stores.noteClaim(request);
     if (refusal) return refusal;

@@ -21,6 +21,8 @@ interface State {
   readonly version: 1;
   /** The admissions up to this one are counted in `payer`. */
   readonly turn: number;
+  /** The newest admission there ever was: they sort by time, so that most are known to be new. */
+  readonly newest: string;
   /** The last sign of life. */
   readonly activeAt: number;
   /** When the alarm rings, or rang. */
@@ -36,7 +38,7 @@ interface State {
   readonly networkDueAt?: number | null;
 }
 
-const unborn: State = { version: 1, turn: 0, activeAt: 0, alarmAt: null, tables: [] };
+const unborn: State = { version: 1, turn: 0, newest: "", activeAt: 0, alarmAt: null, tables: [] };
 /** So many rows at most are counted anew when the object wakes. */
 const maxUncounted = 500;
 
@@ -67,11 +69,12 @@ function open(sql: SqlStorage) {
     idempotency: new Idempotency(sql, tables),
     gallery: new Gallery(sql, tables),
   };
-  let [turn, activeAt] = [state.turn, state.activeAt];
+  let { turn, newest, activeAt } = state;
   const uncounted: Job[] = [];
   for (const job of stores.jobs.open()) {
     turn = Math.max(turn, job.turn);
     activeAt = Math.max(activeAt, job.admittedAt);
+    if (job.admission > newest) newest = job.admission;
     if (job.turn > state.turn) uncounted.push(job);
     else stores.counters.countPlace(job, 1);
   }
@@ -79,7 +82,7 @@ function open(sql: SqlStorage) {
     stores.counters.admit(job);
     if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
   }
-  return { ...stores, lastClaim: state.lastClaim, turn, activeAt, countedTurn: state.turn, json: "" };
+  return { ...stores, lastClaim: state.lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
 }
 
 /** A share of a network's is another meter's job, which reports it. */
@@ -143,6 +146,11 @@ export class MeterStores {
     return this.#open.activeAt;
   }
 
+  /** Whether it was admitted before; asked of each, and mostly answered without a look at any row. */
+  has(admission: string): boolean {
+    return admission <= this.#open.newest && this.jobs.find(admission) !== undefined;
+  }
+
   /** What the next admission is numbered. */
   get nextTurn(): number {
     return this.#open.turn + 1;
@@ -168,6 +176,7 @@ export class MeterStores {
       this.jobs.add(row);
       this.counters.admit(row);
       this.touch(row.admittedAt);
+      if (row.admission > this.#open.newest) this.#open.newest = row.admission;
       if (isOwedToBudget(row)) this.leases.owe(dayOf(row.admittedAt), row.admittedAt);
       beside?.();
     };
@@ -225,6 +234,7 @@ export class MeterStores {
     const state: State = {
       version: 1,
       turn: this.#open.turn,
+      newest: this.#open.newest,
       activeAt: this.#open.activeAt,
       alarmAt: this.alarmAt,
       payer: this.counters.payer.json(now),

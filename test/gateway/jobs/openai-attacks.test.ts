@@ -275,3 +275,18 @@ describe("a stream that never says what it cost", () => {
     expect(await charged(upstream)).toEqual({ usd: price(5), isAssumed: true });
   });
 });
+
+it("a caller that leaves before the answer is charged what was reserved: the upstream had the call", async () => {
+  const asked = Promise.withResolvers<void>();
+  const leaving = new AbortController();
+  const upstream = new FakeUpstream((_seen, request) => {
+    asked.resolve();
+    return new Promise((_, reject) => request.signal.addEventListener("abort", () => reject(new Error("aborted"))));
+  });
+  const answer = upstream.call("POST", chatOf(text), { body: chat, signal: leaving.signal });
+  await asked.promise;
+  leaving.abort();
+  await answer;
+  const [job] = await upstream.jobs();
+  expect(job?.costUsd).toBe(job?.reservedUsd);
+});

@@ -108,6 +108,21 @@ describe("the same call with the same key", () => {
     expect(await upstream.jobs()).toMatchObject([{ status: "FAILED", costUsd: 0 }]);
   });
 
+  it("is told the same failure again where nobody knows whether the upstream had the call, and costs nothing", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const upstream = new FakeUpstream(() => {
+      throw new Error("Network connection lost.");
+    });
+    const first = await ask(upstream);
+    expect(first.status).toBe(502);
+    await expectConflict(await ask(upstream), "IN_PROGRESS");
+    vi.setSystemTime(Date.now() + 61_000);
+    const again = await ask(upstream);
+    expect([again.status, await again.json()]).toEqual([502, await first.json()]);
+    expect(upstream.seen).toHaveLength(1);
+    expect(await upstream.jobs()).toMatchObject([{ costUsd: 0 }]);
+  });
+
   it("is sent anew where the upstream never had the first one", async () => {
     const upstream = new FakeUpstream(() => json({ error: "too long" }, 400));
     expect((await ask(upstream)).status).toBe(400);
