@@ -1,0 +1,84 @@
+// The gateway as this machine serves it: built, started, and built anew after an edit.
+import { join } from "node:path";
+import { Miniflare, type MiniflareOptions } from "miniflare";
+import { BrokenSource, type Bundler, openBundler } from "./bundle.ts";
+import { readDevVars, sayUnknown } from "./dev-vars.ts";
+import type { ServerLog } from "./log.ts";
+import { miniflareOptions } from "./serve.ts";
+import { readWorkerConfig, settingNamesOf } from "./worker-config.ts";
+import { root } from "./wrangler.ts";
+
+export interface Wanted {
+  readonly host: string;
+  readonly port: number;
+  readonly state: string;
+  /** Settings that go before those of .dev.vars. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+export class DevServer {
+  readonly #wanted: Wanted;
+  readonly #log: ServerLog;
+  readonly #bundler: Bundler;
+  #miniflare: Miniflare | undefined;
+  /** What is served. */
+  #options: MiniflareOptions | undefined;
+  #lastFault = "";
+  #lastUnknown = "";
+
+  /** Resolves once requests are answered. Throws where the source cannot be built, or workerd does not start. */
+  static async start(wanted: Wanted, log: ServerLog): Promise<DevServer> {
+    const { main } = await readWorkerConfig();
+    const server = new DevServer(wanted, log, await openBundler(main));
+    server.#options = await server.#prepare();
+    server.#miniflare = new Miniflare(server.#options);
+    await server.#miniflare.ready;
+    return server;
+  }
+
+  private constructor(wanted: Wanted, log: ServerLog, bundler: Bundler) {
+    this.#wanted = wanted;
+    this.#log = log;
+    this.#bundler = bundler;
+  }
+
+  get hasPage(): boolean {
+    return this.#options?.workers[0]?.config.assets !== undefined;
+  }
+
+  /** A fault is told once, and what was served before is served on. */
+  async rebuild(): Promise<void> {
+    const begun = performance.now();
+    const before = this.#options;
+    try {
+      this.#options = await this.#prepare();
+      await this.#miniflare?.setOptions(this.#options);
+      this.#lastFault = "";
+      this.#log.say({ rebuiltInMs: Math.round(performance.now() - begun) });
+    } catch (error) {
+      this.#tellFault(error);
+      const isServed = this.#options === before;
+      this.#options = before;
+      // workerd ended when it was given code that does not start.
+      if (!isServed && before) await this.#miniflare?.setOptions(before);
+    }
+  }
+
+  #tellFault(error: unknown): void {
+    const fault = error instanceof BrokenSource ? error.message : String(error);
+    if (fault !== this.#lastFault) this.#log.say({ fault });
+    this.#lastFault = fault;
+  }
+
+  async #prepare(): Promise<MiniflareOptions> {
+    const { host, port, state, settings } = this.#wanted;
+    const [config, bundle] = await Promise.all([readWorkerConfig(), this.#bundler.build()]);
+    const own = readDevVars(join(root, ".dev.vars"));
+    const unknown = sayUnknown(own, settingNamesOf(config)).join("\n");
+    if (unknown && unknown !== this.#lastUnknown) this.#log.say({ fault: unknown });
+    this.#lastUnknown = unknown;
+    this.#log.exceptions.follow(bundle.sourceMap);
+    const hear = this.#log.hear.bind(this.#log);
+    return miniflareOptions({ host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear });
+  }
+}
