@@ -9,12 +9,10 @@ export interface Bundle {
 }
 
 export interface Bundler {
-  /** Reads only what has changed since the last time. Throws a `BrokenSource`. */
+  /** Reads only what has changed since the last time. Throws where the source is broken, with each fault's place. */
   build(): Promise<Bundle>;
   close(): Promise<void>;
 }
-
-export class BrokenSource extends Error {}
 
 const nodeEnv = JSON.stringify("production");
 
@@ -60,5 +58,5 @@ function refuse(error: BuildFailure): never {
   const faults = error.errors.map(({ text, location }) =>
     location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text,
   );
-  throw new BrokenSource(faults.join("\n"));
+  throw new Error(faults.join("\n"));
 }

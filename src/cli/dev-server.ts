@@ -1,7 +1,7 @@
 // The gateway as this machine serves it: built, started, and built anew after an edit.
 import { join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
-import { BrokenSource, type Bundler, openBundler } from "./bundle.ts";
+import { type Bundler, openBundler } from "./bundle.ts";
 import { readDevVars, sayUnknown } from "./dev-vars.ts";
 import type { ServerLog } from "./log.ts";
 import { miniflareOptions } from "./serve.ts";
@@ -65,7 +65,7 @@ export class DevServer {
   }
 
   #tellFault(error: unknown): void {
-    const fault = error instanceof BrokenSource ? error.message : String(error);
+    const fault = explain(error);
     if (fault !== this.#lastFault) this.#log.say({ fault });
     this.#lastFault = fault;
   }
@@ -81,4 +81,10 @@ export class DevServer {
     const hear = this.#log.hear.bind(this.#log);
     return miniflareOptions({ host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear });
   }
+}
+
+/** One sentence; of an exception at workerd's start its own log has told. */
+export function explain(error: unknown): string {
+  const { code, message } = error as Error & { code?: string };
+  return code === "ERR_RUNTIME_FAILURE" ? "The Worker does not start." : message;
 }

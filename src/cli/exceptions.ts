@@ -6,12 +6,15 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleName } from "./serve.ts";
 import { root } from "./wrangler.ts";
 
-const told = /^uncaught exception; source = [^;]*; stack = (.*)$/s;
-const frame = /^ {4}at (?:(.*) \()?file:\/\/.*\/([^/:]+):(\d+):(\d+)\)?$/;
+const thrown = /^uncaught exception; source = [^;]*; stack = (.*)$/s;
+const thrownAtStart = /^service core:user:[^:]*: Uncaught (.*)$/s;
+/** A client that left, or a connection that broke: whoever was told of it has answered for it. */
+const ordinary = /disconnected prematurely|client disconnected|network connection lost/i;
+const frame = /^ +at (?:.*[/(])?([^/:( ]+):(\d+):(\d+)\)?$/;
 
 export interface Exception {
   readonly message: string;
-  /** The innermost first: `alarm (src/gateway/images/generation.ts:203:12)`. */
+  /** The innermost first: `src/gateway/images/generation.ts:203:12`. */
   readonly places: readonly string[];
 }
 
@@ -25,26 +28,31 @@ export class Exceptions {
     this.#seen = new Set();
   }
 
-  /** What the runtime's line says; "known" where it says what was told before, or what is not ours. */
+  /** What the runtime's line says; "known" where that was told before, or is none of our code's. */
   read(line: string): Exception | "known" | undefined {
-    const [, stack] = told.exec(line) ?? [];
+    const [, atStart] = thrownAtStart.exec(line) ?? [];
+    if (atStart !== undefined) return this.#describe(atStart);
+    const [, stack] = thrown.exec(line) ?? [];
     if (stack === undefined) return undefined;
-    const lines = stack.split("\n");
-    const places = lines.flatMap((each) => this.#placeOf(each) ?? []);
-    const [place] = places;
-    // One without a place in our code is the runtime's own, of a client that left.
-    if (place === undefined || this.#seen.has(place)) return "known";
+    const exception = this.#describe(stack);
+    const [place] = exception.places;
+    if (place === undefined || ordinary.test(stack) || this.#seen.has(place)) return "known";
     this.#seen.add(place);
-    return { message: lines.filter((each) => !each.startsWith("    at ")).join("\n"), places };
+    return exception;
+  }
+
+  #describe(stack: string): Exception {
+    const lines = stack.split("\n");
+    const message = lines.filter((line) => !/^ +at /.test(line)).join("\n");
+    return { message, places: lines.flatMap((line) => this.#placeOf(line) ?? []) };
   }
 
   #placeOf(line: string): string | undefined {
-    const [, name, file, row, column] = frame.exec(line) ?? [];
+    const [, file, row, column] = frame.exec(line) ?? [];
     if (file !== bundleName) return undefined;
     const entry = this.#sourceMap?.findEntry(Number(row) - 1, Number(column) - 1);
     if (!entry || !("originalSource" in entry)) return undefined;
     const source = fileURLToPath(new URL(entry.originalSource, pathToFileURL(`${root}bundle/`)));
-    const place = `${relative(root, source)}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;
-    return name ? `${name} (${place})` : place;
+    return `${relative(root, source)}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;
   }
 }

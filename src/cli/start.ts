@@ -1,7 +1,7 @@
 // `npm start`: serves the gateway with the embedded platform on this machine, and says where and how to call it.
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
-import { DevServer } from "./dev-server.ts";
+import { DevServer, explain } from "./dev-server.ts";
 import { ensureDevVars } from "./dev-vars.ts";
 import { endWhenTold } from "./ending.ts";
 import { addressOf, firstScreen } from "./first-screen.ts";
@@ -39,7 +39,9 @@ recordWorkerd(state);
 endWhenTold(state);
 
 const settings: Record<string, string> = plan === undefined ? {} : { SESSION_PLAN: plan };
-const server = await DevServer.start({ host, port, state, settings }, log).catch((error: Error) => fail(error.message));
+const server = await DevServer.start({ host, port, state, settings }, log).catch((error: unknown) =>
+  fail(explain(error)),
+);
 console.log(options.json ? JSON.stringify({ serves: addressOf(host, port) }) : firstScreen(host, port, server.hasPage));
 watchSources(() => server.rebuild());
 
