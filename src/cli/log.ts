@@ -45,7 +45,7 @@ export class ServerLog {
     if (exchange) return requestLine(exchange, at, this.#style.colours);
     const { faults } = (line ?? {}) as { faults?: unknown };
     if (!Array.isArray(faults)) return message;
-    return faults.map(({ setting, problem }) => `The setting ${setting} ${problem}`).join("\n");
+    return faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`).join("\n");
   }
 }
 
@@ -55,7 +55,7 @@ export class ServerLog {
  */
 function isOfTheRuntime(level: string, message: string): boolean {
   if (level === "warning") return true;
-  return (level === "info" || level === "error") && /(^|; |\n)(uncaught )?(exception|stack)(:| =)/i.test(message);
+  return (level === "info" || level === "error") && /^(uncaught )?exception( =|:|; ).*\/.*:\d+:/i.test(message);
 }
 
 function parse(message: string): unknown {
