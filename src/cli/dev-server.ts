@@ -1,11 +1,12 @@
 // The gateway as this machine serves it: built, started, and built anew after an edit.
 import { join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
+import { readConfig } from "../config.ts";
 import { type Bundler, openBundler } from "./bundle.ts";
 import { readDevVars, sayUnknown } from "./dev-vars.ts";
 import type { ServerLog } from "./log.ts";
 import { miniflareOptions } from "./serve.ts";
-import { readWorkerConfig, settingNamesOf } from "./worker-config.ts";
+import { readWorkerConfig, settingNamesOf, type WorkerConfig } from "./worker-config.ts";
 import { root } from "./wrangler.ts";
 
 export interface Wanted {
@@ -24,7 +25,7 @@ export class DevServer {
   /** What is served. */
   #options: MiniflareOptions | undefined;
   #lastFault = "";
-  #lastUnknown = "";
+  #lastOfSettings = "";
 
   /** Resolves once requests are answered. Throws where the source cannot be built, or workerd does not start. */
   static async start(wanted: Wanted, log: ServerLog): Promise<DevServer> {
@@ -70,13 +71,20 @@ export class DevServer {
     this.#lastFault = fault;
   }
 
+  /** The gateway starts with wrong ones too, and answers every request with MISCONFIGURED. */
+  #tellOfSettings(config: WorkerConfig, own: Readonly<Record<string, string>>): void {
+    const reading = readConfig({ ...config.vars, ...own, ...this.#wanted.settings });
+    const wrong = reading.ok ? [] : reading.faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`);
+    const told = [...sayUnknown(own, settingNamesOf(config)), ...wrong].join("\n");
+    if (told && told !== this.#lastOfSettings) this.#log.say({ fault: told });
+    this.#lastOfSettings = told;
+  }
+
   async #prepare(): Promise<MiniflareOptions> {
     const { host, port, state, settings } = this.#wanted;
     const [config, bundle] = await Promise.all([readWorkerConfig(), this.#bundler.build()]);
     const own = readDevVars(join(root, ".dev.vars"));
-    const unknown = sayUnknown(own, settingNamesOf(config)).join("\n");
-    if (unknown && unknown !== this.#lastUnknown) this.#log.say({ fault: unknown });
-    this.#lastUnknown = unknown;
+    this.#tellOfSettings(config, own);
     this.#log.exceptions.follow(bundle.sourceMap);
     const hear = this.#log.hear.bind(this.#log);
     return miniflareOptions({ host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear });

@@ -10,7 +10,11 @@ const patienceMs = 20_000;
 
 let server: NpmStart;
 beforeAll(async () => {
-  server = await NpmStart.start({ args: ["--plan", "anonymous"], settings: { ANONYMUS: "off" }, prepare });
+  server = await NpmStart.start({
+    args: ["--plan", "anonymous"],
+    settings: { ANONYMUS: "off", BUDGET_DAY_USD: "much" },
+    prepare,
+  });
 });
 afterAll(() => server.stop());
 
@@ -57,6 +61,10 @@ describe("the state", () => {
 describe("settings", () => {
   it("that nobody knows are named, with what was probably meant", () => {
     expect(linesWith("ANONYMUS")[0]).toContain(".dev.vars sets ANONYMUS, which is no setting. Did you mean ANONYMOUS?");
+  });
+
+  it("that are wrong are told with the first start, before anybody asks", () => {
+    expect(linesWith("BUDGET_DAY_USD")[0]).toContain("The setting BUDGET_DAY_USD: expected an amount in USD");
   });
 
   it("take the plan of sessions from --plan", async () => {
