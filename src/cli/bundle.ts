@@ -3,6 +3,9 @@
 import { type BuildFailure, type BuildResult, context } from "esbuild";
 import { root } from "./wrangler.ts";
 
+/** Its name in stack traces. */
+export const bundleName = "index.js";
+
 export interface Bundle {
   readonly code: string;
   readonly sourceMap: string;

@@ -1,11 +1,11 @@
 // The gateway as this machine serves it: built, started, and built anew after an edit.
 import { join } from "node:path";
-import { Miniflare, type MiniflareOptions } from "miniflare";
+import type { Miniflare, MiniflareOptions } from "miniflare";
 import { readConfig } from "../config.ts";
 import { type Bundler, openBundler } from "./bundle.ts";
 import { readDevVars, sayUnknown } from "./dev-vars.ts";
 import type { ServerLog } from "./log.ts";
-import { miniflareOptions } from "./serve.ts";
+import { loadMiniflare, miniflareOptions } from "./serve.ts";
 import { readWorkerConfig, settingNamesOf, type WorkerConfig } from "./worker-config.ts";
 import { root } from "./wrangler.ts";
 
@@ -29,9 +29,12 @@ export class DevServer {
 
   /** Resolves once requests are answered. Throws where the source cannot be built, or workerd does not start. */
   static async start(wanted: Wanted, log: ServerLog): Promise<DevServer> {
-    const { main } = await readWorkerConfig();
+    const { main } = readWorkerConfig();
     const server = new DevServer(wanted, log, await openBundler(main));
-    server.#options = await server.#prepare();
+    const preparing = server.#prepare();
+    // esbuild is a process of its own: while it builds, Miniflare is loaded.
+    const { Miniflare } = loadMiniflare();
+    server.#options = await preparing;
     server.#miniflare = new Miniflare(server.#options);
     await server.#miniflare.ready;
     return server;
@@ -82,7 +85,8 @@ export class DevServer {
 
   async #prepare(): Promise<MiniflareOptions> {
     const { host, port, state, settings } = this.#wanted;
-    const [config, bundle] = await Promise.all([readWorkerConfig(), this.#bundler.build()]);
+    const config = readWorkerConfig();
+    const bundle = await this.#bundler.build();
     const own = readDevVars(join(root, ".dev.vars"));
     this.#tellOfSettings(config, own);
     this.#log.exceptions.follow(bundle.sourceMap);

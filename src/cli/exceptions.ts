@@ -3,7 +3,7 @@
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { bundleName } from "./serve.ts";
+import { bundleName } from "./bundle.ts";
 import { root } from "./wrangler.ts";
 
 const thrown = /^uncaught exception; source = [^;]*; stack = (.*)$/s;

@@ -1,6 +1,8 @@
 // What Miniflare is told to serve: the bundle with the bindings of wrangler.toml, kept on disk between starts.
 // These are Miniflare's own options: the converter of the older ones drops what it does not know without a word.
-import { Log, LogLevel, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
+import { createRequire } from "node:module";
+import type { MiniflareOptions, WorkerdStructuredLog } from "miniflare";
+import { bundleName } from "./bundle.ts";
 import type { Assets, WorkerConfig } from "./worker-config.ts";
 import { root } from "./wrangler.ts";
 
@@ -15,12 +17,17 @@ export interface Served {
   readonly hear: (line: WorkerdStructuredLog) => void;
 }
 
-/** The name of the bundle in stack traces. */
-export const bundleName = "index.js";
+const require = createRequire(import.meta.url);
+
+/** By `require`: `import` looks through its 4 MB for the names that it exports, which takes half a second. */
+export function loadMiniflare(): typeof import("miniflare") {
+  return require("miniflare");
+}
 
 type Worker = MiniflareOptions["workers"][number]["config"];
 
 export function miniflareOptions({ host, port, state, code, config, settings, hear }: Served): MiniflareOptions {
+  const { Log, LogLevel } = loadMiniflare();
   return {
     host,
     port,

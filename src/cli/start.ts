@@ -1,7 +1,6 @@
 // `npm start`: serves the gateway with the embedded platform on this machine, and says where and how to call it.
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
-import { DevServer, explain } from "./dev-server.ts";
 import { ensureDevVars } from "./dev-vars.ts";
 import { endWhenTold } from "./ending.ts";
 import { addressOf, firstScreen } from "./first-screen.ts";
@@ -38,6 +37,8 @@ if (isFirst && !options.json) console.log("Wrote .dev.vars with random secrets."
 recordWorkerd(state);
 endWhenTold(state);
 
+// Loaded only now: help and refusals need none of it.
+const { DevServer, explain } = await import("./dev-server.ts");
 const settings: Record<string, string> = plan === undefined ? {} : { SESSION_PLAN: plan };
 const server = await DevServer.start({ host, port, state, settings }, log).catch((error: unknown) =>
   fail(explain(error)),

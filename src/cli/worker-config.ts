@@ -1,6 +1,7 @@
 // wrangler.toml, as wrangler reads it.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { root } from "./wrangler.ts";
 
@@ -37,7 +38,7 @@ export interface Assets {
  * To load wrangler takes longer than the rest of a start, so what it read is kept beside the packages, by the file's
  * text and wrangler's version.
  */
-export async function readWorkerConfig(folder = root): Promise<WorkerConfig> {
+export function readWorkerConfig(folder = root): WorkerConfig {
   const path = join(folder, "wrangler.toml");
   const { version } = JSON.parse(readFileSync(join(root, "node_modules/wrangler/package.json"), "utf8"));
   const key = createHash("sha256").update(`${version}\n${path}\n`).update(readFileSync(path)).digest("hex");
@@ -48,8 +49,8 @@ export async function readWorkerConfig(folder = root): Promise<WorkerConfig> {
   } catch {
     // Never read before, or by a start that ended while it wrote: it is read anew.
   }
-  const { unstable_readConfig } = await import("wrangler");
-  const config = unstable_readConfig({ config: path }, { hideWarnings: true }) as unknown as WorkerConfig;
+  const wrangler: typeof import("wrangler") = createRequire(import.meta.url)("wrangler");
+  const config = wrangler.unstable_readConfig({ config: path }, { hideWarnings: true }) as unknown as WorkerConfig;
   mkdirSync(cache, { recursive: true });
   writeFileSync(`${kept}.${process.pid}`, JSON.stringify(config));
   renameSync(`${kept}.${process.pid}`, kept);

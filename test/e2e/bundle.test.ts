@@ -8,7 +8,7 @@ import { bundle } from "../support/serve-bundle.ts";
 
 it("the bundle is wrangler's, byte by byte", async () => {
   const folder = await bundle();
-  const bundler = await openBundler((await readWorkerConfig()).main);
+  const bundler = await openBundler(readWorkerConfig().main);
   const { code } = await bundler.build();
   await bundler.close();
   expect(readFileSync(join(folder, "index.js"), "utf8") === code).toBe(true);
