@@ -17,13 +17,17 @@ export interface Wanted {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+interface Prepared {
+  readonly options: MiniflareOptions;
+  readonly sourceMap: string;
+}
+
 export class DevServer {
   readonly #wanted: Wanted;
   readonly #log: ServerLog;
   readonly #bundler: Bundler;
   #miniflare: Miniflare | undefined;
-  /** What is served. */
-  #options: MiniflareOptions | undefined;
+  #served: Prepared | undefined;
   #lastFault = "";
   #lastOfSettings = "";
 
@@ -33,10 +37,8 @@ export class DevServer {
     const server = new DevServer(wanted, log, await openBundler(main));
     const preparing = server.#prepare();
     // esbuild is a process of its own: while it builds, Miniflare is loaded.
-    const { Miniflare } = loadMiniflare();
-    server.#options = await preparing;
-    server.#miniflare = new Miniflare(server.#options);
-    await server.#miniflare.ready;
+    loadMiniflare();
+    await server.#serve(await preparing);
     return server;
   }
 
@@ -47,25 +49,43 @@ export class DevServer {
   }
 
   get hasPage(): boolean {
-    return this.#options?.workers[0]?.config.assets !== undefined;
+    return this.#served?.options.workers[0]?.config.assets !== undefined;
   }
 
   /** A fault is told once, and what was served before is served on. */
   async rebuild(): Promise<void> {
     const begun = performance.now();
-    const before = this.#options;
     try {
-      this.#options = await this.#prepare();
-      await this.#miniflare?.setOptions(this.#options);
+      await this.#change(await this.#prepare());
       this.#lastFault = "";
       this.#log.say({ rebuiltInMs: Math.round(performance.now() - begun) });
     } catch (error) {
       this.#tellFault(error);
-      const isServed = this.#options === before;
-      this.#options = before;
-      // workerd ended when it was given code that does not start.
-      if (!isServed && before) await this.#miniflare?.setOptions(before);
     }
+  }
+
+  async #change(next: Prepared): Promise<void> {
+    const before = this.#served;
+    try {
+      await this.#serve(next);
+    } catch (error) {
+      // workerd ended when it was given code that does not start.
+      if (before) await this.#serve(before);
+      throw error;
+    }
+  }
+
+  async #serve(prepared: Prepared): Promise<void> {
+    const { options, sourceMap } = prepared;
+    this.#log.exceptions.follow(sourceMap);
+    if (this.#miniflare) {
+      await this.#miniflare.setOptions(options);
+    } else {
+      const { Miniflare } = loadMiniflare();
+      this.#miniflare = new Miniflare(options);
+      await this.#miniflare.ready;
+    }
+    this.#served = prepared;
   }
 
   #tellFault(error: unknown): void {
@@ -83,15 +103,15 @@ export class DevServer {
     this.#lastOfSettings = told;
   }
 
-  async #prepare(): Promise<MiniflareOptions> {
+  async #prepare(): Promise<Prepared> {
     const { host, port, state, settings } = this.#wanted;
     const config = readWorkerConfig();
     const bundle = await this.#bundler.build();
     const own = readDevVars(join(root, ".dev.vars"));
     this.#tellOfSettings(config, own);
-    this.#log.exceptions.follow(bundle.sourceMap);
     const hear = this.#log.hear.bind(this.#log);
-    return miniflareOptions({ host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear });
+    const served = { host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear };
+    return { options: miniflareOptions(served), sourceMap: bundle.sourceMap };
   }
 }
 

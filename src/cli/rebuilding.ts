@@ -10,9 +10,9 @@ const pauseMs = 200;
  * changes, of those that editors make by renaming least of all; to look at all of them takes 2 ms.
  */
 export function watchSources(rebuild: () => Promise<void>): void {
-  let seen = stateOfSources();
+  let seen = stateOfSources() ?? "";
   const look = async () => {
-    const now = stateOfSources();
+    const now = stateOfSources() ?? seen;
     if (now !== seen) {
       seen = now;
       await rebuild();
@@ -22,12 +22,17 @@ export function watchSources(rebuild: () => Promise<void>): void {
   setTimeout(look, pauseMs).unref();
 }
 
-function stateOfSources(): string {
-  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).map((path) => `src/${path}`);
-  return [".dev.vars", "wrangler.toml", ...sources]
-    .map((path) => {
-      const stat = statSync(join(root, path), { throwIfNoEntry: false });
-      return `${path} ${stat?.mtimeMs} ${stat?.size}`;
-    })
-    .join("\n");
+/** Undefined where a folder vanished while it was read: it is looked at again soon. */
+function stateOfSources(): string | undefined {
+  try {
+    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).map((path) => `src/${path}`);
+    return [".dev.vars", "wrangler.toml", ...sources].map(stateOf).join("\n");
+  } catch {
+    return undefined;
+  }
+}
+
+function stateOf(path: string): string {
+  const stat = statSync(join(root, path), { throwIfNoEntry: false });
+  return `${path} ${stat?.mtimeMs} ${stat?.size}`;
 }
