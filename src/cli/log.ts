@@ -51,11 +51,11 @@ export class ServerLog {
 
 /**
  * The runtime was asked for everything, since only so it tells of exceptions. Its own lines have a level that no
- * `console` has, or name places in its binary.
+ * `console` has, or name places of its C++.
  */
 function isOfTheRuntime(level: string, message: string): boolean {
   if (level === "warning") return true;
-  return (level === "info" || level === "error") && /^(uncaught )?exception( =|:|; ).*\/.*:\d+:/i.test(message);
+  return (level === "info" || level === "error") && /\.(c\+\+|h):\d+: /.test(message);
 }
 
 function parse(message: string): unknown {

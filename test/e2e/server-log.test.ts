@@ -60,6 +60,7 @@ describe("what a Worker prints", () => {
     ["info", "uncaught exception; exception = workerd/jsg/value.h:1477: failed: jsg.Error: thrown\nstack: workerd@1"],
     ["info", "exception = workerd/jsg/value.h:1477: failed: remote.jsg.Error: thrown\nstack: workerd@36de607"],
     ["error", "Uncaught exception: workerd/jsg/value.h:1477: failed: remote.jsg.Error: thrown\nstack: workerd@36de607"],
+    ["error", "kj::getCaughtExceptionAsKj() = kj/async-io-unix.c++:186: disconnected: ::write(fd, …): Broken pipe"],
   ])("is not what the runtime prints of itself at level %s", (level, message) => {
     hear(message, { level });
     expect(lines).toEqual([]);

@@ -80,11 +80,12 @@ export class NpmStart {
         hear("the log", line);
       });
     }
-    await eventually(`an answer of npm start:\n${this.log.join("\n")}`, startMs, async () => {
-      if (npm.exitCode !== null) throw new Error(`it ended with ${npm.exitCode}`);
+    const serves = eventually("its first screen", startMs, async () => {
+      if (npm.exitCode !== null) return "ended";
       // An orphan may answer still.
-      return this.log.slice(before).some((line) => line.includes(this.url));
+      return this.log.slice(before).some((line) => line.includes(this.url)) && "serves";
     });
+    if ((await serves) === "ended") throw new Error(`npm start ended:\n${this.log.join("\n")}`);
   }
 
   /** Node alone, in the middle of whatever it does. */
