@@ -29,7 +29,7 @@ export default defineConfig({
         test: {
           name: "worker",
           include: ["test/**/*.test.ts"],
-          exclude: onNode,
+          exclude: [...onNode, "test/full/**"],
           restoreMocks: true,
           setupFiles: ["test/support/fresh-file.ts"],
           // The app is imported once a worker, not once a file: that was half of the time.

@@ -38,6 +38,10 @@ const times = (count: number) => Array.from({ length: count }, (_, index) => ind
 const isFine = ({ status, body }: Answer) =>
   status === 200 || body.code === "RATE_LIMITED" || body.code === "UPSTREAM_TIMEOUT";
 
+function brokenOff(error: Error & { code?: string }): undefined {
+  if (error.code !== "ECONNRESET" && error.code !== "EPIPE") throw error;
+}
+
 beforeEach(() => caller.withFreshConnections());
 
 describe.each(rounds)("npm start, round %i", (round) => {
@@ -52,15 +56,14 @@ describe.each(rounds)("npm start, round %i", (round) => {
 
   it("outlives photos of 3 MB that a plan refuses", async () => {
     const image = `data:image/png;base64,${"A".repeat(3_000_000)}`;
-    for (const _ of times(3)) {
-      const refused = await caller.ask(
-        "POST",
-        "/v2/p-video/run",
-        visitor,
-        JSON.stringify({ input: { prompt: "a", image } }),
-      );
-      expect(refused.status).toBe(429);
+    const photo = JSON.stringify({ input: { prompt: "a", image } });
+    // The runtime hangs up on a body that nobody reads; a client that still writes may then miss the answer.
+    const heard: Answer[] = [];
+    for (let tries = 0; heard.length < 3 && tries < 50; tries++) {
+      const answer = await caller.ask("POST", "/v2/p-video/run", visitor, photo).catch(brokenOff);
+      if (answer) heard.push(answer);
     }
+    expect(heard.map(({ status }) => status)).toEqual([429, 429, 429]);
     await unhurt.expect();
   });
 

@@ -11,7 +11,6 @@ export interface Answer {
 
 export class Caller {
   readonly #url: string;
-  /** A server may close a connection that rests, just as it is used again: each load gets fresh ones. */
   #agent = new Agent({ keepAlive: true });
 
   constructor(url: string) {
@@ -34,9 +33,13 @@ export class Caller {
     return { status, body: said };
   }
 
-  /** An answer that comes before the whole body was sent is heard, as a browser hears it. */
-  #send(method: string, path: string, token: string, body: string | AsyncIterable<Buffer>) {
-    return new Promise<{ status: number; text: string }>((resolve, reject) => {
+  #send(
+    method: string,
+    path: string,
+    token: string,
+    body: string | AsyncIterable<Buffer>,
+  ): Promise<{ status: number; text: string }> {
+    return new Promise((resolve, reject) => {
       const headers = {
         Authorization: `Bearer ${token}`,
         ...(typeof body === "string" && { "Content-Length": Buffer.byteLength(body) }),
@@ -49,7 +52,11 @@ export class Caller {
         response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
         response.on("error", reject);
       });
-      sent.on("error", reject);
+      sent.on("error", (error) => {
+        // The server closed a connection that rested just as it was used again: nothing was asked yet.
+        if (sent.reusedSocket && typeof body === "string") resolve(this.#send(method, path, token, body));
+        else reject(error);
+      });
       if (typeof body === "string") sent.end(body);
       else Readable.from(body).on("error", reject).pipe(sent);
     });
