@@ -28,7 +28,11 @@ function prepare(folder: string): void {
   appendFileSync(join(folder, "wrangler.toml"), `\n[assets]\ndirectory = "src/page"\n`);
 }
 
-const ask = async <T>(path: string): Promise<T> => (await (await fetch(server.url + path)).json()) as T;
+/** A request that meets workerd as it is replaced may never be answered. */
+const ask = async <T>(path: string): Promise<T> => {
+  const response = await fetch(server.url + path, { signal: AbortSignal.timeout(5000) });
+  return (await response.json()) as T;
+};
 const edit = (from: string, to: string) => {
   const path = join(server.folder, "src/index.ts");
   writeFileSync(path, readFileSync(path, "utf8").replace(from, to));
