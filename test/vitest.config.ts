@@ -33,7 +33,7 @@ export default defineConfig({
         test: {
           name: "worker",
           include: ["test/**/*.test.ts"],
-          exclude: [...onNode, "test/clients/**"],
+          exclude: [...onNode, "test/clients/**", "test/full/**"],
           restoreMocks: true,
           setupFiles: ["test/support/fresh-file.ts"],
           // The app is imported once a worker, not once a file: that was half of the time.

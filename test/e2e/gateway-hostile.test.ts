@@ -3,10 +3,10 @@ import { connect, createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
-import { Server } from "../support/serve.ts";
 import { listenLocally } from "../support/serve-locally.ts";
 import { answer, RawUpstream, type Script } from "../support/serve-upstream.ts";
 import { testSettings } from "../support/settings.ts";
+import { type Gateway, startGateway } from "./support/gateway.ts";
 
 const key = "canary-key-of-the-upstream-0123456789";
 /** Longer than the gateway's own time-outs together, on a machine that is busy. */
@@ -93,7 +93,7 @@ const fine: readonly (readonly [string, Script])[] = [
 ];
 
 let upstream: RawUpstream;
-let server: Server;
+let server: Gateway;
 let token: string;
 
 beforeAll(async () => {
@@ -101,7 +101,7 @@ beforeAll(async () => {
     new Map([...faults.map(([name, , script]) => [name, script] as const), ...fine]),
   ).listen();
   trapUrl = await listenLocally(trap);
-  server = await Server.start({ settings: { UPSTREAM_URL: upstream.url, UPSTREAM_API_KEY: key }, tmpfs: true });
+  server = await startGateway({ UPSTREAM_URL: upstream.url, UPSTREAM_API_KEY: key });
   for (const name of [...faults, ...fine].map(([name]) => name)) {
     const opened = { passthrough: true, maxUsd: 0.01 };
     expect((await send("PUT", `/admin/models/${name}`, testSettings.ADMIN_TOKEN, JSON.stringify(opened))).status).toBe(

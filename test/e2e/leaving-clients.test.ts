@@ -2,10 +2,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
 import { listenLocally } from "../support/serve-locally.ts";
 import { testSettings } from "../support/settings.ts";
+import { type Gateway, startGateway } from "./support/gateway.ts";
 
 const model = "black-forest-labs-flux-1-schnell";
 const small = `{"input":{"prompt":"a lighthouse"}}`;
@@ -36,7 +36,7 @@ const upstream = createServer((request, response) => {
   (watched.get(ref) ?? answer)(request, response);
 });
 
-let server: Server;
+let server: Gateway;
 let token: string;
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ beforeAll(async () => {
     UPSTREAM_URL: await listenLocally(upstream),
     UPSTREAM_API_KEY: "upstream-key-of-this-test-0123456789",
   };
-  server = await Server.start({ settings, tmpfs: true });
+  server = await startGateway(settings);
   const headers = { Authorization: `Bearer ${testSettings.APP_SECRET}` };
   const body = JSON.stringify({ user: "ada", plan: "unlimited" });
   const minted = await fetch(`${server.url}/tokens`, { method: "POST", headers, body });
