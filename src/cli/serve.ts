@@ -1,6 +1,7 @@
 // What Miniflare is told to serve: the bundle with the bindings of wrangler.toml, kept on disk between starts.
 // These are Miniflare's own options: the converter of the older ones drops what it does not know without a word.
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import type { MiniflareOptions, WorkerdStructuredLog } from "miniflare";
 import { bundleName } from "./bundle.ts";
 import type { Assets, WorkerConfig } from "./worker-config.ts";
@@ -83,12 +84,16 @@ function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, stri
   return env;
 }
 
-const servedLists = ["compatibility_flags", "kv_namespaces", "migrations", "r2_buckets", "ratelimits"];
+/** What of wrangler.toml is served here, and what says something of deployments alone. */
+const served = ["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets", "assets"];
+const servedBindings = ["kv_namespaces", "r2_buckets", "ratelimits", "durable_objects", "migrations"];
+const ofDeployments = ["send_metrics", "workers_dev", "preview_urls", "keep_names", "minify", "observability", "cache"];
+const known = new Set([...served, ...servedBindings, ...ofDeployments]);
 
 /** A binding that a deployment would have and a developer would miss. */
 function refuseUnknownBindings(config: WorkerConfig): void {
-  for (const [name, value] of Object.entries(config)) {
-    if (!Array.isArray(value) || value.length === 0 || servedLists.includes(name)) continue;
+  for (const name of Object.keys(config)) {
+    if (known.has(name)) continue;
     throw new Error(`wrangler.toml names ${name}, which npm start does not serve: src/cli/serve.ts must learn it.`);
   }
 }
@@ -96,7 +101,7 @@ function refuseUnknownBindings(config: WorkerConfig): void {
 /** An asset is answered before the Worker, which is asked for every other path. */
 function assetsOf(assets: Assets): NonNullable<Worker["assets"]> {
   return {
-    directory: assets.directory,
+    directory: join(root, assets.directory),
     hasUserWorker: true,
     ...(assets.html_handling && { htmlHandling: assets.html_handling }),
     ...(assets.not_found_handling && { notFoundHandling: assets.not_found_handling }),

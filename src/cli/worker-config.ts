@@ -1,8 +1,7 @@
 // wrangler.toml, as wrangler reads it.
-import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parse } from "smol-toml";
 import { root } from "./wrangler.ts";
 
 /** What is read of it, whose type wrangler does not bring along. */
@@ -34,27 +33,9 @@ export interface Assets {
   readonly run_worker_first?: boolean | string[];
 }
 
-/**
- * To load wrangler takes longer than the rest of a start, so what it read is kept beside the packages, by the file's
- * text and wrangler's version.
- */
+/** Without wrangler, which a start does not install; test/e2e/bundle.test.ts holds that it would read the same. */
 export function readWorkerConfig(folder = root): WorkerConfig {
-  const path = join(folder, "wrangler.toml");
-  const { version } = JSON.parse(readFileSync(join(root, "node_modules/wrangler/package.json"), "utf8"));
-  const key = createHash("sha256").update(`${version}\n${path}\n`).update(readFileSync(path)).digest("hex");
-  const cache = join(root, "node_modules/.cache/sluice-config");
-  const kept = join(cache, `${key.slice(0, 16)}.json`);
-  try {
-    return JSON.parse(readFileSync(kept, "utf8"));
-  } catch {
-    // Never read before, or by a start that ended while it wrote: it is read anew.
-  }
-  const wrangler: typeof import("wrangler") = createRequire(import.meta.url)("wrangler");
-  const config = wrangler.unstable_readConfig({ config: path }, { hideWarnings: true }) as unknown as WorkerConfig;
-  mkdirSync(cache, { recursive: true });
-  writeFileSync(`${kept}.${process.pid}`, JSON.stringify(config));
-  renameSync(`${kept}.${process.pid}`, kept);
-  return config;
+  return parse(readFileSync(join(folder, "wrangler.toml"), "utf8")) as unknown as WorkerConfig;
 }
 
 /** The names of all settings: a variable or a secret that is not named there is known to nobody. */
