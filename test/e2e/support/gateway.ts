@@ -12,8 +12,9 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-export async function startGateway(settings: Readonly<Record<string, string>>): Promise<Gateway> {
-  if (process.env["SERVED_BY"] !== "npm start") return Server.start({ settings, tmpfs: true });
+/** The door is a module before the bundle, where workerd serves it alone. */
+export async function startGateway(settings: Readonly<Record<string, string>>, door?: string): Promise<Gateway> {
+  if (process.env["SERVED_BY"] !== "npm start") return Server.start({ settings, door });
   const server = await NpmStart.start({ settings });
   const unhurt = new Unhurt(server);
   return Object.assign(server, {

@@ -2,10 +2,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, it, vi } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { stubOf } from "./admissions.ts";
 import { commands, Ledger } from "./ledger-model.ts";
 
-const runs = 1000;
+const runs = amount(3000);
 const tables = [
   "jobs",
   "idempotency",
@@ -30,7 +31,7 @@ beforeAll(() => {
 afterAll(() => void vi.restoreAllMocks());
 
 describe("a meter under faults", () => {
-  it(`keeps its balance, its reservations and its count over ${runs} runs`, { timeout: 120_000 }, async () => {
+  it(`keeps its balance, its reservations and its count over ${runs} runs`, async () => {
     await runInDurableObject(stubOf("user:faults"), async (_object, state) => {
       await fc.assert(
         fc.asyncProperty(commands, async (list) => {
