@@ -130,7 +130,7 @@ afterAll(async () => {
 });
 
 /** Whatever comes back, in time; the canary looks at all of it. */
-async function send(at: Server, method: string, path: string, bearer: string, body?: string) {
+async function send(at: Gateway, method: string, path: string, bearer: string, body?: string) {
   const headers = { Authorization: `Bearer ${bearer}` };
   const init = { method, headers, signal: AbortSignal.timeout(patienceMs), ...(body !== undefined && { body }) };
   const response = await fetch(`${at.url}${path}`, init);

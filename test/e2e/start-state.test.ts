@@ -1,5 +1,5 @@
 // What `npm start` keeps, ends, builds anew and tells of: seen through a small Worker in place of ours.
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../support/serve-eventually.ts";
@@ -25,7 +25,9 @@ function prepare(folder: string): void {
   writeFileSync(join(page, "index.html"), "<h1>A page</h1>");
   writeFileSync(join(page, "_headers"), "/*\n  X-Of-The-Page: yes\n");
   writeFileSync(join(page, "_redirects"), "/old /new 302\n");
-  appendFileSync(join(folder, "wrangler.toml"), `\n[assets]\ndirectory = "src/page"\n`);
+  const config = join(folder, "wrangler.toml");
+  const assets = '[assets]\ndirectory = "src/page"\n';
+  writeFileSync(config, readFileSync(config, "utf8").replace(/^\[assets\]\n(?:.+\n)+/m, assets));
 }
 
 /** A request that meets workerd as it is replaced may never be answered. */
