@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { app } from "../src/app.ts";
 import { describeFault } from "../src/door.ts";
+import { amount } from "./support/amount.ts";
 import { call, origin, type Settings } from "./support/front-door.ts";
 import { watchLog } from "./support/log-lines.ts";
 import { expectProblem, readProblem } from "./support/problems.ts";
@@ -270,7 +271,7 @@ describe("whatever is asked", () => {
         else if (response.ok) await response.json();
         else await readProblem(response);
       }),
-      { numRuns: 150 },
+      { numRuns: amount(500) },
     );
   });
 });

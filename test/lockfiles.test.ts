@@ -33,7 +33,7 @@ describe("what wrangler runs", () => {
   });
 
   it("is declared where our own code imports it", () => {
-    const { miniflare, esbuild } = manifest.devDependencies;
+    const { miniflare, esbuild } = manifest.dependencies;
     expect({ miniflare, esbuild }).toEqual({
       miniflare: wrangler?.dependencies?.["miniflare"],
       esbuild: wrangler?.dependencies?.["esbuild"],

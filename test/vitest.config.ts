@@ -1,16 +1,20 @@
-// Two projects: what runs inside workerd with the real bindings, and what runs on Node (real processes, real clients, the sources).
+// What runs inside workerd with the real bindings, and what runs on Node (real processes, real clients, the sources).
+// `npm run test:full` sets the mode `full`: ten times the amounts, no time cut short, and the tests that take minutes.
+import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
+import { howLong } from "./how-long.ts";
 import { leftOut } from "./left-out.ts";
-import { usualAdmissions } from "./support/provided.ts";
+import { memoryDisk } from "./support/memory-disk.ts";
 import { testSettings } from "./support/settings.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const onNode = ["test/e2e/**/*.test.ts", "test/floors.test.ts", "test/lockfiles.test.ts", "test/readme.test.ts"];
 /** They need the packages of test/clients, which has tests in its own node_modules too. */
 const clients = "test/clients/*.test.ts";
+const minutesLong = "test/full/**/*.test.ts";
 
 // The secrets are named here too, so that wrangler warns of none, nor says where it found them.
 Object.assign(process.env, testSettings);
@@ -18,39 +22,65 @@ process.env["WRANGLER_LOG"] ??= "warn";
 /** Every setting, so that a `.dev.vars` of the developer's own changes nothing of what the tests see. */
 const bindings = { ...readWranglerConfig({ config: `${root}wrangler.toml` }).vars, ...testSettings };
 
-export default defineConfig({
-  root,
-  test: {
-    // Log lines are noise until a test fails.
-    silent: "passed-only",
-    reporters: ["default", leftOut],
-    // One a core of the smallest machine: the files on Node mostly wait for processes of their own.
-    maxWorkers: 2,
-    projects: [
-      {
-        root,
-        plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" }, miniflare: { bindings } })],
-        test: {
-          name: "worker",
-          include: ["test/**/*.test.ts"],
-          exclude: [...onNode, "test/clients/**"],
-          restoreMocks: true,
-          setupFiles: ["test/support/fresh-file.ts"],
-          // The app is imported once a worker, not once a file: that was half of the time.
-          isolate: false,
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-          provide: { plantedAdmissions: Number(process.env["PLANTED_ADMISSIONS"] ?? usualAdmissions) },
-        },
-      },
-      {
-        root,
-        test: {
-          ...{ name: "node", include: [...onNode, clients], setupFiles: ["test/support/fresh-process.ts"] },
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-    ],
-  },
+/** The pool keeps what the bindings store in the folder for temporary files; on a disk, each commit waits for it. */
+const temporaryFolder = tmpdir();
+process.env["TMPDIR"] = memoryDisk() ?? temporaryFolder;
+
+export default defineConfig(({ mode }) => {
+  const isFull = mode === "full";
+  const worker = {
+    root,
+    plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" }, miniflare: { bindings } })],
+    test: {
+      name: "worker",
+      include: ["test/**/*.test.ts"],
+      exclude: [...onNode, "test/clients/**", minutesLong],
+      restoreMocks: true,
+      setupFiles: ["test/support/fresh-file.ts"],
+      // The app is imported once a worker, not once a file: that was half of the time.
+      isolate: false,
+      testTimeout: isFull ? 300_000 : 30_000,
+      hookTimeout: 30_000,
+    },
+  };
+  const ofProcesses = {
+    env: { TMPDIR: temporaryFolder },
+    setupFiles: ["test/support/fresh-process.ts"],
+    isolate: false,
+  };
+  const node = {
+    root,
+    test: {
+      ...ofProcesses,
+      name: "node",
+      include: [...onNode, clients],
+      testTimeout: 60_000,
+      hookTimeout: 60_000,
+    },
+  };
+  const full = {
+    root,
+    test: {
+      ...ofProcesses,
+      name: "full",
+      include: [minutesLong],
+      // After all others and one at a time, since they watch a server's memory and patience.
+      maxWorkers: 1,
+      sequence: { groupOrder: 1 },
+      testTimeout: 600_000,
+      hookTimeout: 120_000,
+    },
+  };
+  return {
+    root,
+    test: {
+      // Log lines are noise until a test fails.
+      silent: "passed-only" as const,
+      reporters: ["default", howLong(isFull), leftOut],
+      // One a core of the smallest machine.
+      maxWorkers: 2,
+      provide: { isFull },
+      projects: isFull ? [worker, node, full] : [worker, node],
+    },
+  };
 });

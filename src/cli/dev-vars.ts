@@ -1,6 +1,7 @@
 // The settings of a developer's own machine: written once, never deployed, never committed.
 import { randomBytes } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { parseEnv } from "node:util";
 
 export function randomSecret(): string {
   return randomBytes(32).toString("base64url");
@@ -26,4 +27,42 @@ export function ensureDevVars(path: string): boolean {
   if (existsSync(path)) return false;
   writeFileSync(path, localSettings(), { mode: 0o600 });
   return true;
+}
+
+/** What is set there, each setting with its text. */
+export function readDevVars(path: string): Record<string, string> {
+  return parseEnv(readFileSync(path, "utf8")) as Record<string, string>;
+}
+
+/** A sentence for each setting that nobody knows, with the known one that was probably meant. */
+export function sayUnknown(set: Readonly<Record<string, string>>, known: readonly string[]): string[] {
+  return Object.keys(set)
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const meant = nearest(name, known);
+      return `.dev.vars sets ${name}, which is no setting.${meant ? ` Did you mean ${meant}?` : ""}`;
+    });
+}
+
+/** Beyond that many wrong letters it is another word. */
+const mostWrong = 3;
+
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const byDistance = known.map((each) => ({ each, wrong: distance(name.toUpperCase(), each) }));
+  const [best] = byDistance.toSorted((left, right) => left.wrong - right.wrong);
+  return best && best.wrong <= mostWrong ? best.each : undefined;
+}
+
+/** How many letters must be put in, taken out or changed to make one of the other. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const [index, letter] of [...from].entries()) {
+    const next = [index + 1];
+    for (const [column, other] of [...to].entries()) {
+      const [left = 0, above = 0, corner = 0] = [next[column], row[column + 1], row[column]];
+      next.push(Math.min(left + 1, above + 1, corner + (letter === other ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
 }

@@ -1,6 +1,7 @@
-// Installs what is missing, on whatever Node the machine has: it runs before the scripts. `install.mjs test/clients` installs that folder too.
+// Installs what is missing, on whatever Node the machine has: it runs before the scripts. `install.mjs test/clients`
+// installs that folder too; `install.mjs --omit=dev` only what `npm start` runs.
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -9,31 +10,36 @@ const isWindows = process.platform === "win32";
 /** npm scripts look here first for a program. */
 const ownNode = join(root, "node_modules/.bin/node");
 
-for (const folder of ["", ...process.argv.slice(2)]) {
-  if (isUpToDate(join(root, folder))) continue;
+const toRunOnly = "--omit=dev";
+const args = process.argv.slice(2);
+const omitsDev = args.includes(toRunOnly);
+for (const folder of ["", ...args.filter((arg) => arg !== toRunOnly)]) {
+  if (hasPackages(join(root, folder), omitsDev)) continue;
   console.log(`Installing the packages of ${join(folder, "package-lock.json")} …`);
   install(join(root, folder));
 }
 if (!runsScripts("node") && !runsScripts(ownNode)) provideNode();
 
 /** Each package of the lockfile at the version that it names, the binaries of other systems aside. */
-function isUpToDate(folder) {
-  // npm writes this file last, so it is there, and newer than the lockfile, only after an install that ended well.
+function hasPackages(folder, withoutDev) {
+  // npm writes this file last, so it is there only after an install that ended well.
   const installed = join(folder, "node_modules/.package-lock.json");
-  const lockfile = join(folder, "package-lock.json");
   if (!existsSync(installed)) return false;
-  if (statSync(installed).mtimeMs >= statSync(lockfile).mtimeMs) return true;
   const read = (path) => JSON.parse(readFileSync(path, "utf8")).packages;
   const there = read(installed);
-  return Object.entries(read(lockfile)).every(
-    ([path, wanted]) => path === "" || wanted.optional || there[path]?.version === wanted.version,
-  );
+  const isWanted = ([path, { optional, dev }]) => path !== "" && !optional && !(dev && withoutDev);
+  return Object.entries(read(join(folder, "package-lock.json")))
+    .filter(isWanted)
+    .every(([path, { version }]) => there[path]?.version === version);
 }
 
 function install(folder) {
+  // `npm ci` begins by removing what is there, and a server may be running on it: the rest is added beside it.
+  const how = hasPackages(folder, true) ? ["install", "--no-save"] : ["ci"];
   // The engine notices of Node 20 are for the machine's own Node; everything here runs on one that is new enough.
-  const args = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
-  const { status } = spawnSync("npm", args, { cwd: folder, stdio: "inherit", shell: isWindows });
+  const quietly = ["--no-audit", "--no-fund", "--loglevel=error"];
+  const all = [...how, ...quietly, ...(omitsDev ? [toRunOnly] : [])];
+  const { status } = spawnSync("npm", all, { cwd: folder, stdio: "inherit", shell: isWindows });
   if (status !== 0) process.exit(status ?? 1);
 }
 

@@ -68,7 +68,7 @@ export async function storeBody(
 
 interface Upload {
   readonly writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly stored: Promise<Stored | Refusal>;
+  readonly stored: Promise<Stored | Refusal | undefined>;
 }
 
 /** One upload into a queue; when it begins anew, what was stored before is dropped. */
@@ -99,7 +99,9 @@ export class Uploads implements Carrier {
   async end(): Promise<Stored | undefined> {
     if (!this.#upload) return undefined;
     await this.#upload.writer.close();
-    return accepted(await this.#upload.stored);
+    const stored = await this.#upload.stored;
+    if (!stored) throw new Problem("UNAVAILABLE", "the upload was not kept", { "Retry-After": "1" });
+    return accepted(stored);
   }
 
   /** An upload that does not come to its end is removed by the queue itself. */

@@ -66,7 +66,7 @@ async function ask(server: Server, path: string, calls: number): Promise<void> {
 
 /** An account with a few records of each kind that the questions find, and as many others. */
 async function planted({ templates, pods }: AccountSize): Promise<Server> {
-  const server = await Server.start({ tmpfs: true });
+  const server = await Server.start();
   const headers = { Authorization: `Bearer ${testSettings.PLATFORM_API_KEY}` };
   for (let n = 0; n < 5; n++) {
     await post(server, headers, "/templates", { name: `own ${n}`, imageName: "example.com/own:1" });

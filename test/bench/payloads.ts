@@ -19,7 +19,7 @@ export interface PayloadRow {
 
 /** A fresh process each time, since memory that was once taken is not given back. */
 export async function measurePayloads(inFlight: number): Promise<PayloadRow[]> {
-  const server = await Server.start({ settings: { ENDPOINTS: endpoint }, tmpfs: true });
+  const server = await Server.start({ settings: { ENDPOINTS: endpoint } });
   try {
     const lanes = [...Array(inFlight).keys()];
     await warmUp(server);

@@ -1,6 +1,6 @@
 // The npm package `runpod-sdk`, unmodified, over its whole surface: through the gateway it does what it does at the platform.
 import runpodSdk from "runpod-sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
 import { type Face, gateway, mint, open, platform } from "../e2e/support/faces.ts";
 import { Server } from "../support/serve.ts";
@@ -112,7 +112,7 @@ describe("runpod-sdk", () => {
     expect(refused).toMatchObject({ status: 429, data: { code: "RATE_LIMITED" }, retryAfter: expect.any(String) });
     const seconds = Number((refused as Refusal).retryAfter);
     expect(seconds).toBeGreaterThan(0);
-    await eventually("the window's end", 15_000, () => sdk.purgeQueue().catch(() => undefined));
+    if (inject("isFull")) await eventually("the window's end", 15_000, () => sdk.purgeQueue().catch(() => undefined));
   });
 
   it("purges nobody else's jobs at the gateway, and knows none of them", async () => {

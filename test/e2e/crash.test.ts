@@ -1,6 +1,7 @@
-// A process killed in the middle of five hundred jobs: every accepted one is found afterwards, and ends.
+// A process killed in the middle of some hundred jobs: every accepted one is found afterwards, and ends.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
+import { amount } from "../support/amount.ts";
 import { Server } from "../support/serve.ts";
 import { eventually, inParallel } from "../support/serve-eventually.ts";
 import { ScriptedWorker } from "../support/serve-worker.ts";
@@ -8,7 +9,7 @@ import { testSettings } from "../support/settings.ts";
 
 const attached = "attached";
 const sampled = "black-forest-labs-flux-1-schnell";
-const jobs = 500;
+const jobs = amount(500, 100);
 /** A hand-over that was cut is noticed after three pings; two cores that others use need their time. */
 const endsWithinMs = 75_000;
 

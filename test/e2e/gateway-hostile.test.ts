@@ -3,10 +3,11 @@ import { connect, createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
-import { Server } from "../support/serve.ts";
+import { hurry } from "../support/serve-hurried.ts";
 import { listenLocally } from "../support/serve-locally.ts";
 import { answer, RawUpstream, type Script } from "../support/serve-upstream.ts";
 import { testSettings } from "../support/settings.ts";
+import { type Gateway, startGateway } from "./support/gateway.ts";
 
 const key = "canary-key-of-the-upstream-0123456789";
 /** Longer than the gateway's own time-outs together, on a machine that is busy. */
@@ -20,14 +21,19 @@ const reset: Script = (socket) => void socket.resetAndDestroy();
 const bomb = gzipSync(Buffer.concat([Buffer.from(`{"id":"a","status":"`), Buffer.alloc(100 * 1024 * 1024, 0x61)]));
 const gzip = { headers: "Content-Encoding: gzip\r\n" };
 
+/** Nobody waits for the time-outs of the one that stalls: there all timers of the gateway run faster. */
+const { door } = hurry(10);
+
 type Fault = readonly [name: string, code: string, script: Script];
-const faults: readonly Fault[] = [
-  ["reset", "UPSTREAM_UNREACHABLE", reset],
-  ["closes-at-once", "UPSTREAM_UNREACHABLE", (socket) => void socket.end()],
+const stalls: readonly Fault[] = [
   ["stalls-before-the-head", "UPSTREAM_TIMEOUT", () => {}],
   ["stalls-in-the-head", "UPSTREAM_TIMEOUT", (socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-")],
   ["stalls-in-the-body", "UPSTREAM_TIMEOUT", (socket) => void socket.write(`${chunkedHead}5\r\n{"id"\r\n`)],
   ["drips", "UPSTREAM_TIMEOUT", drip],
+];
+const faults: readonly Fault[] = [
+  ["reset", "UPSTREAM_UNREACHABLE", reset],
+  ["closes-at-once", "UPSTREAM_UNREACHABLE", (socket) => void socket.end()],
   ["resets-in-the-body", "UPSTREAM_TRUNCATED", breakOff],
   ["states-too-long-a-length", "UPSTREAM_TRUNCATED", (socket) => void socket.end(longer(10))],
   ["states-too-short-a-length", "UPSTREAM_BAD_JSON", (socket) => void socket.end(longer(-10))],
@@ -93,40 +99,41 @@ const fine: readonly (readonly [string, Script])[] = [
 ];
 
 let upstream: RawUpstream;
-let server: Server;
+let server: Gateway;
+let hurried: Gateway;
 let token: string;
+const models = [...stalls, ...faults, ...fine].map(([name]) => name);
 
 beforeAll(async () => {
   upstream = await new RawUpstream(
-    new Map([...faults.map(([name, , script]) => [name, script] as const), ...fine]),
+    new Map([...[...stalls, ...faults].map(([name, , script]) => [name, script] as const), ...fine]),
   ).listen();
   trapUrl = await listenLocally(trap);
-  server = await Server.start({ settings: { UPSTREAM_URL: upstream.url, UPSTREAM_API_KEY: key }, tmpfs: true });
-  for (const name of [...faults, ...fine].map(([name]) => name)) {
-    const opened = { passthrough: true, maxUsd: 0.01 };
-    expect((await send("PUT", `/admin/models/${name}`, testSettings.ADMIN_TOKEN, JSON.stringify(opened))).status).toBe(
-      200,
-    );
+  const settings = { UPSTREAM_URL: upstream.url, UPSTREAM_API_KEY: key };
+  server = await startGateway(settings);
+  hurried = await startGateway(settings, door);
+  const opened = JSON.stringify({ passthrough: true, maxUsd: 0.01 });
+  for (const at of [server, hurried]) {
+    for (const name of models) {
+      expect((await send(at, "PUT", `/admin/models/${name}`, testSettings.ADMIN_TOKEN, opened)).status).toBe(200);
+    }
   }
-  const minted = await send(
-    "POST",
-    "/tokens",
-    testSettings.APP_SECRET,
-    JSON.stringify({ user: "ada", plan: "unlimited" }),
-  );
-  token = JSON.parse(minted.text).token;
+  const user = JSON.stringify({ user: "ada", plan: "unlimited" });
+  // Both know it: they have one secret.
+  token = JSON.parse((await send(server, "POST", "/tokens", testSettings.APP_SECRET, user)).text).token;
 });
 afterAll(async () => {
   await server.stop();
+  await hurried.stop();
   await upstream.close();
   await new Promise((resolve) => trap.close(resolve));
 });
 
 /** Whatever comes back, in time; the canary looks at all of it. */
-async function send(method: string, path: string, bearer: string, body?: string) {
+async function send(at: Gateway, method: string, path: string, bearer: string, body?: string) {
   const headers = { Authorization: `Bearer ${bearer}` };
   const init = { method, headers, signal: AbortSignal.timeout(patienceMs), ...(body !== undefined && { body }) };
-  const response = await fetch(`${server.url}${path}`, init);
+  const response = await fetch(`${at.url}${path}`, init);
   const text = await response.text().catch((error: unknown) => `cut: ${String(error)}`);
   expect(text + JSON.stringify([...response.headers])).not.toContain(key);
   return { status: response.status, text, code: codeIn(text) };
@@ -140,11 +147,14 @@ function codeIn(text: string): string | undefined {
   }
 }
 
-const run = (name: string, body = `{"input":{}}`) => send("POST", `/v2/${name}/run`, token, body);
+const run = (name: string, body = `{"input":{}}`, at = server) => send(at, "POST", `/v2/${name}/run`, token, body);
 
 describe("an upstream's socket", () => {
-  it.concurrent.each(faults)("%s: %s", { timeout: 2 * patienceMs }, async (name, code) => {
-    const { status, code: found } = await run(name);
+  it.concurrent.each([
+    ...stalls.map(([name, code]) => [name, code, () => hurried] as const),
+    ...faults.map(([name, code]) => [name, code, () => server] as const),
+  ])("%s: %s", { timeout: 2 * patienceMs }, async (name, code, at) => {
+    const { status, code: found } = await run(name, undefined, at());
     expect({ name, code: found }).toEqual({ name, code });
     expect(status).toBeGreaterThanOrEqual(502);
   });
@@ -201,13 +211,14 @@ it("followed no redirect, and still serves", async () => {
 it("was sent no submit twice, however it ended", () => {
   const submits = (name: string) => upstream.heads.filter((head) => head.startsWith(`POST /v2/${name}/run `)).length;
   expect(submits("reset")).toBe(1);
-  expect(faults.filter(([name]) => submits(name) > 1)).toEqual([]);
+  expect([...stalls, ...faults].filter(([name]) => submits(name) > 1)).toEqual([]);
 });
 
 it("tells nobody the key, nor the log of what went wrong", () => {
-  expect(server.log.join("\n")).not.toContain(key);
+  const log = [...server.log, ...hurried.log];
+  expect(log.join("\n")).not.toContain(key);
   // The answer that was cut off on purpose ends as an error of its stream.
-  const uncaught = server.log.filter((line) => /uncaught|unhandled/i.test(line) && !line.endsWith("too-large"));
+  const uncaught = log.filter((line) => /uncaught|unhandled/i.test(line) && !line.endsWith("too-large"));
   expect(uncaught).toEqual([]);
   expect(upstream.heads.length).toBeGreaterThan(faults.length);
   expect(upstream.heads.filter((head) => !head.includes(`Bearer ${key}`))).toEqual([]);

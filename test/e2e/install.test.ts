@@ -44,9 +44,13 @@ describe("install.mjs", () => {
     expect(await install()).toEqual({ status: 0, output: "", asked: undefined });
   });
 
-  it("does not even compare where the last install is newer than the lockfile", async () => {
-    write("node_modules/.package-lock.json", "not read", 3000);
-    expect(await install()).toEqual({ status: 0, output: "", asked: undefined });
+  it("installs for a start only what a start runs, and adds the rest when it is asked for", async () => {
+    const tools = { "node_modules/vitest": { version: "4.0.0", dev: true } };
+    write("package-lock.json", { packages: { ...lockfile.packages, ...tools } }, 2000);
+    expect(await install("--omit=dev")).toEqual({ status: 0, output: "", asked: undefined });
+    expect((await install()).asked).toMatch(/^install --no-save (?!.*--omit=dev)/);
+    rmSync(join(folder, "node_modules"), { recursive: true });
+    expect((await install("--omit=dev")).asked).toMatch(/^ci .*--omit=dev$/m);
   });
 
   it.each<[string, () => void]>([

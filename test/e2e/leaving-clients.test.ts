@@ -2,18 +2,20 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
+import { hurry } from "../support/serve-hurried.ts";
 import { listenLocally } from "../support/serve-locally.ts";
 import { testSettings } from "../support/settings.ts";
+import { type Gateway, startGateway } from "./support/gateway.ts";
 
 const model = "black-forest-labs-flux-1-schnell";
 const small = `{"input":{"prompt":"a lighthouse"}}`;
 const large = `{"input":{"prompt":"a lighthouse","image":"${"x".repeat(3_000_000)}"}}`;
+const { times, door } = hurry(3);
 /** The runtime learns that a client has closed when it writes to it, and the heartbeat writes when nothing else does. */
-const heartbeatMs = 15_000;
+const heartbeatMs = 15_000 / times;
 /** Shorter than the gateway waits for a poll, longer than it pauses between two. */
-const heldMs = 8_000;
+const heldMs = 8_000 / times;
 /** Longer than the pause before the next poll. */
 const quietMs = 3_000;
 /** Beyond what is tested, on a machine that is busy. */
@@ -36,7 +38,7 @@ const upstream = createServer((request, response) => {
   (watched.get(ref) ?? answer)(request, response);
 });
 
-let server: Server;
+let server: Gateway;
 let token: string;
 
 beforeAll(async () => {
@@ -44,7 +46,7 @@ beforeAll(async () => {
     UPSTREAM_URL: await listenLocally(upstream),
     UPSTREAM_API_KEY: "upstream-key-of-this-test-0123456789",
   };
-  server = await Server.start({ settings, tmpfs: true });
+  server = await startGateway(settings, door);
   const headers = { Authorization: `Bearer ${testSettings.APP_SECRET}` };
   const body = JSON.stringify({ user: "ada", plan: "unlimited" });
   const minted = await fetch(`${server.url}/tokens`, { method: "POST", headers, body });

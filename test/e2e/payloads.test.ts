@@ -13,7 +13,7 @@ let server: Server;
 let worker: ScriptedWorker;
 
 beforeAll(async () => {
-  server = await Server.start({ settings: { ENDPOINTS: `${endpoint},refusing` }, tmpfs: true });
+  server = await Server.start({ settings: { ENDPOINTS: `${endpoint},refusing` } });
   const environment = { endpoint, url: server.url, key: testSettings.PLATFORM_API_KEY, worker: "w1" };
   worker = new ScriptedWorker(workerEnvironment(environment), () => ({}));
 });

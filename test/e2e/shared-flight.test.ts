@@ -58,7 +58,7 @@ beforeAll(async () => {
     MEDIA_HOSTS: new URL(upstreamUrl).host,
     PUBLIC_URL: publicUrl,
   };
-  server = await Server.start({ settings, tmpfs: true });
+  server = await Server.start({ settings });
 });
 afterEach(() => {
   for (const { resolve } of Object.values(held)) resolve();

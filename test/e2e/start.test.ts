@@ -1,10 +1,10 @@
 // `npm start`, as a process: what it serves, what it writes, what it refuses, and that nothing of it stays.
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { copyCheckout, end, run } from "./support/checkout.ts";
+import { freePort } from "./support/npm-start.ts";
 
 const start = "src/cli/start.ts";
 const clone = copyCheckout();
@@ -20,12 +20,12 @@ describe("npm start", () => {
   });
   afterAll(() => end(server));
 
-  it("prints its address and a first call that works", async () => {
+  it("prints its address, a first picture and a token for a user, to be pasted as they stand", async () => {
     expect(server.output()).toContain(`Sluice serves at http://127.0.0.1:${port}\n`);
-    const [, address] = /^ {2}curl (\S+)$/m.exec(server.output()) ?? [];
-    const response = await fetch(address as string);
-    expect(response.status).toBe(200);
-    expect(await response.json()).toHaveProperty("models");
+    const lines = [...server.output().matchAll(/^ {2}(.*)$/gm)].map(([, line]) => line).join("\n");
+    const pasted = spawnSync("bash", ["-c", lines], { cwd: clone.path, encoding: "utf8" });
+    expect(pasted.stdout).toContain(`"status":"COMPLETED"`);
+    expect(pasted.stdout).toContain(`"user":"ada"`);
   });
 
   it("answers a page of another port", async () => {
@@ -51,8 +51,19 @@ describe("npm start", () => {
     expect(second.output()).toBe(`Port ${port} is taken. Choose another: npm start -- --port ${port + 1}\n`);
   });
 
-  it("ends when it is told to, and frees its port", async () => {
+  it("says who serves its state to whoever starts it twice", async () => {
+    const second = run(clone.path, [start, "--port", `${await freePort()}`]);
+    onTestFinished(() => end(second));
+    expect(await second.ended).toBe(1);
+    expect(second.output()).toBe(
+      `Process ${server.child.pid} serves the state in .state. Choose another folder: npm start -- --state .state-2\n`,
+    );
+  });
+
+  it("ends within two seconds when it is told to, and frees its port", async () => {
+    const begun = performance.now();
     await end(server);
+    expect(performance.now() - begun).toBeLessThan(2000);
     await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow();
   });
 });
@@ -78,11 +89,23 @@ describe("--port", () => {
   });
 });
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
-}
+describe("an option", () => {
+  it.each([
+    ["--prot", "There is no option --prot. npm start -- --help lists the options.\n"],
+    ["9000", "9000 is no option. npm start -- --help lists the options.\n"],
+    ["--port", "--port is not used like this. npm start -- --help lists the options.\n"],
+    ["--host=", "--host takes a value. npm start -- --help explains it.\n"],
+  ])("%s is refused in one sentence", async (option, sentence) => {
+    const refused = run(clone.path, [start, option]);
+    onTestFinished(() => end(refused));
+    expect(await refused.ended).toBe(2);
+    expect(refused.output()).toBe(sentence);
+  });
+
+  it("--help prints each of them", async () => {
+    const helped = run(clone.path, [start, "--help"]);
+    onTestFinished(() => end(helped));
+    expect(await helped.ended).toBe(0);
+    for (const name of ["port", "host", "plan", "json", "state"]) expect(helped.output()).toContain(`--${name} `);
+  });
+});

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalInput, findModel, type Model, seedOf } from "../../src/models/index.ts";
+import { amount } from "../support/amount.ts";
 
 function model(id: string): Model {
   const found = findModel(id);
@@ -49,7 +50,7 @@ describe("the canonical input", () => {
         expect(canonical(reversed(usual))).toBe(canonical(usual));
         expect(canonical(JSON.parse(canonical(usual)))).toBe(canonical(usual));
       }),
-      { numRuns: 200 },
+      { numRuns: amount(2000) },
     );
   });
 

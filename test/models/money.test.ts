@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { describeModel as entryOf, findModel, type Model, type ModelInput, models } from "../../src/models/index.ts";
+import { amount } from "../support/amount.ts";
 import { allowed } from "./allowed.ts";
 
 function model(id: string): Model {
@@ -126,7 +127,7 @@ describe.each(models)("$id", (found) => {
         expect(micro).toBeGreaterThan(0);
         expect(micro).toBeLessThanOrEqual(found.maxPrice);
       }),
-      { numRuns: 40 },
+      { numRuns: amount(400) },
     );
   });
 });

@@ -1,5 +1,6 @@
 // Files share a worker, since the app is imported once for all: what one left behind must not meet the next.
 import { vi } from "vitest";
+import "./one-import.ts";
 import "./one-proxy.ts";
 import { handedOut } from "../../src/gateway/jobs/handed-out.ts";
 import { pendingBinds } from "../../src/gateway/jobs/pending-binds.ts";

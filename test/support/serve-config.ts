@@ -1,8 +1,7 @@
 // What workerd is told to serve: the bundle with the bindings of wrangler.toml, each on a stand-in of this machine.
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { unstable_readConfig } from "wrangler";
-import { root } from "../../src/cli/wrangler.ts";
+import { readWorkerConfig } from "../../src/cli/worker-config.ts";
 
 interface Served {
   /** The folder of the built Worker, which lies beside the configuration, as `bundle`. */
@@ -20,24 +19,13 @@ interface Served {
   readonly cacheAt: string | undefined;
 }
 
-/** What is read of wrangler.toml, whose type wrangler does not bring along. */
-interface Config {
-  readonly compatibility_date?: string;
-  readonly compatibility_flags: readonly string[];
-  readonly vars: Readonly<Record<string, unknown>>;
-  readonly kv_namespaces: readonly { binding: string }[];
-  readonly r2_buckets: readonly { binding: string }[];
-  readonly ratelimits: readonly { name: string; simple: { limit: number; period: number } }[];
-  readonly durable_objects: { readonly bindings: readonly { name: string; class_name: string }[] };
-}
-
 const moduleKinds: Record<string, string> = { ".js": "esModule", ".wasm": "wasm", ".bin": "data", ".txt": "text" };
 /** A capnp text is written as JSON writes it. */
 const text = (value: string) => JSON.stringify(value);
 export const stub = (name: string) => readFileSync(join(import.meta.dirname, "stubs", `${name}.js`), "utf8");
 
 export function workerdConfig({ bundle, disk, settings, floodLimit, standIns, door, cacheAt }: Served): string {
-  const config: Config = unstable_readConfig({ config: join(root, "wrangler.toml") }, { hideWarnings: true });
+  const config = readWorkerConfig();
   const stores = [
     ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", stub: "kv" })),
     ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", stub: "r2" })),
@@ -60,7 +48,7 @@ export function workerdConfig({ bundle, disk, settings, floodLimit, standIns, do
   );
   const modules = { rate: stub("rate"), ...standIns };
   const flags = config.compatibility_flags.map(text).join(", ");
-  const compatibility = `compatibilityDate = ${text(config.compatibility_date ?? "")}`;
+  const compatibility = `compatibilityDate = ${text(config.compatibility_date)}`;
   return `
 using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

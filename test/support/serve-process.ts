@@ -1,16 +1,16 @@
 // One `workerd serve` on a free port of this machine: started, killed and started again, watched while it runs.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { root } from "../../src/cli/wrangler.ts";
 import { canaryListens, hear } from "./canary.ts";
+import { memoryDisk } from "./memory-disk.ts";
 
 const startMs = 20_000;
 const keptLogLines = 200;
-const memoryDisk = "/dev/shm";
 
 export class WorkerdProcess {
   readonly folder: string;
@@ -23,7 +23,7 @@ export class WorkerdProcess {
   /** In memory, the disk is no part of what is measured; nor is whoever reads the lines of the exchanges. */
   constructor(inMemory: boolean) {
     this.#toldOf = inMemory && !canaryListens() ? "ignore" : "pipe";
-    this.folder = mkdtempSync(join(inMemory && existsSync(memoryDisk) ? memoryDisk : tmpdir(), "sluice-"));
+    this.folder = mkdtempSync(join((inMemory && memoryDisk()) || tmpdir(), "sluice-"));
     mkdirSync(this.disk);
   }
 

@@ -9,19 +9,19 @@ import { testSettings } from "./settings.ts";
 
 export interface ServeOptions {
   readonly settings?: Readonly<Record<string, string>>;
-  /** In memory: the disk is then no part of what is measured. */
+  /** In memory unless this is false: the disk is then neither measured nor waited for. */
   readonly tmpfs?: boolean;
   /** The flood shield's limit, where a bench asks for more than it lets through. */
   readonly floodLimit?: number;
   /** See `workerdConfig`. */
   readonly standIns?: Readonly<Record<string, string>>;
-  readonly door?: string;
+  readonly door?: string | undefined;
   readonly cacheAt?: string;
 }
 
 export class Server extends WorkerdProcess {
   static async start(options: ServeOptions = {}): Promise<Server> {
-    const { tmpfs = false, floodLimit, standIns = {}, door, cacheAt } = options;
+    const { tmpfs = true, floodLimit, standIns = {}, door, cacheAt } = options;
     const built = await bundle();
     const server = new Server(tmpfs);
     cpSync(built, join(server.folder, "bundle"), { recursive: true });

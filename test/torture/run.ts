@@ -26,7 +26,7 @@ const settings = {
   // Any origin will do: the upstream knows where its notices go.
   PUBLIC_URL: "http://gateway.example.com",
 };
-const server = await Server.start({ settings });
+const server = await Server.start({ settings, tmpfs: false });
 upstream.gateway = server.url;
 let faults: readonly string[] = [];
 try {

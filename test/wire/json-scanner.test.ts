@@ -6,6 +6,7 @@ import { type Kind, SKIM, WATCH } from "../../src/wire/json-listener.ts";
 import { MAX_DEPTH, STRICT_BYTES } from "../../src/wire/json-place.ts";
 import { JsonScanner } from "../../src/wire/json-scanner.ts";
 import { utf8 } from "../../src/wire/utf8-text.ts";
+import { amount } from "../support/amount.ts";
 import { bytesOf } from "./cut-source.ts";
 import { cuts, jsonBytes } from "./json-text.ts";
 
@@ -227,7 +228,7 @@ describe("the JSON scanner", () => {
         const text = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(bytes);
         expect(scanInPieces(bytesOf(text), sizes, watch).verdict).toBe(expected(text));
       }),
-      { numRuns: 3000 },
+      { numRuns: amount(10_000) },
     );
   }, 60_000);
 
@@ -237,7 +238,7 @@ describe("the JSON scanner", () => {
         const whole = scanInPieces(bytes, [bytes.length], true);
         if (whole.verdict === "fine") expect(scanInPieces(bytes, sizes, true).heard).toEqual(whole.heard);
       }),
-      { numRuns: 1000 },
+      { numRuns: amount(5000) },
     );
   }, 60_000);
 
@@ -277,7 +278,7 @@ describe("the JSON scanner", () => {
           expect(scanInPieces(bytes, [STRICT_BYTES, ...sizes, 1], true).heard).toEqual(whole.heard);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: amount(3000) },
     );
   }, 60_000);
 
@@ -302,7 +303,7 @@ describe("the JSON scanner", () => {
         }
         expect(parseJson(bytes)).toEqual(parsed);
       }),
-      { numRuns: 1000 },
+      { numRuns: amount(5000) },
     );
   }, 60_000);
 });

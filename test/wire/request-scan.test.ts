@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type RequestOutcome, type RequestSummary, scanRequest } from "../../src/wire/request-scan.ts";
 import { utf8 } from "../../src/wire/utf8-text.ts";
+import { amount } from "../support/amount.ts";
 import { bytesOf, cutSource, drain } from "./cut-source.ts";
 import { cuts, jsonBytes } from "./json-text.ts";
 
@@ -143,7 +144,7 @@ describe("a large request", () => {
       fc.asyncProperty(jsonBytes, cuts, fc.boolean(), (bytes, sizes, chunked) =>
         expectSameVerdict(bytes, { sizes, chunked }),
       ),
-      { numRuns: 400 },
+      { numRuns: amount(2000) },
     );
   }, 60_000);
 
@@ -164,7 +165,7 @@ describe("a large request", () => {
         );
         await expectSameVerdict(bytes, { sizes: sizes.map((size) => size * 1500 + 1), long: true });
       }),
-      { numRuns: 60 },
+      { numRuns: amount(300) },
     );
   }, 60_000);
 

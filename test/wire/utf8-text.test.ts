@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { quoteEnd } from "../../src/wire/json-bytes.ts";
 import { Utf8Text, utf8 } from "../../src/wire/utf8-text.ts";
+import { amount } from "../support/amount.ts";
 import { bytesOf } from "./cut-source.ts";
 
 const isUtf8 = (bytes: Uint8Array): boolean => {
@@ -35,7 +36,7 @@ describe("UTF-8 as it comes", () => {
         const found = bytes.indexOf(0x22, at);
         expect(quoteEnd(bytes, at, bytes.length)).toBe(found < 0 ? bytes.length : found);
       }),
-      { numRuns: 200 },
+      { numRuns: amount(2000) },
     );
   }, 60_000);
 

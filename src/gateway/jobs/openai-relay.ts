@@ -88,7 +88,7 @@ export class OpenAiRelay {
     this.#after(this.#settle({ status: "COMPLETED", costMicroUsd: cost ?? null, askedAt }, given));
     const response = new Response(bytes, { headers: { "Content-Type": jsonType } });
     if (cost === undefined) return response;
-    this.#call.exchange.costMicroUsd = cost;
+    this.#noteCost(cost);
     response.headers.set("X-Cost", formatUsd(cost));
     return response;
   }
@@ -102,10 +102,17 @@ export class OpenAiRelay {
     const settled = watched.then((stream) => {
       const bytes = stream.kept();
       const given = bytes && { status: 200, contentType: eventsType, bytes };
-      return this.#settle({ status: "COMPLETED", askedAt, ...stream.bill(this.#call.target, this.#inputBytes) }, given);
+      const bill = stream.bill(this.#call.target, this.#inputBytes);
+      this.#noteCost(bill.costMicroUsd ?? bill.assumedMicroUsd);
+      return this.#settle({ status: "COMPLETED", askedAt, ...bill }, given);
     });
+    this.#call.exchange.logAfter = watched;
     this.#after(settled);
     return new Response(client, { headers });
+  }
+
+  #noteCost(costMicroUsd: number | undefined): void {
+    if (costMicroUsd !== undefined) this.#call.exchange.costMicroUsd = costMicroUsd;
   }
 
   /** The answer is kept first: where the meter says that the call is over, its answer is there. */

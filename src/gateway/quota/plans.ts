@@ -62,8 +62,6 @@ export function tenfold(rules: readonly Rule[]): readonly Rule[] {
   return made;
 }
 
-export type PlansByName = Readonly<Record<string, readonly Rule[]>>;
-
 /** The operator's plans as they travel: a text is copied and compared in no time, and read once for as long as it stays. */
 export class PlansReader {
   #text = "{}";

@@ -35,9 +35,9 @@ import type {
 import { Network } from "./network.ts";
 import type { OwedEnd, ShareEnd } from "./network-ends.ts";
 import type { Notice } from "./outbox.ts";
+import { type PayerView, type PlanDefaults, viewPayer } from "./payer-view.ts";
 import { dayMs } from "./periods.ts";
 import { Released } from "./released.ts";
-import { type PayerView, type PlanDefaults, viewPayer } from "./payer-view.ts";
 import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./usage.ts";
 
 /** Questions, notices, and ends for the network, under way at once. */

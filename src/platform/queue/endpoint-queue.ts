@@ -72,7 +72,7 @@ export class EndpointQueue extends DurableObject<Env> {
     return accepted ? { id } : { refused: "INVALID_REQUEST", detail: "the upload took too long" };
   }
 
-  /** A body too large for one call, stored as it flows; `submit` or `finish` then names it. */
+  /** A body too large for one call, stored as it flows; `submit` or `finish` then names it. Nothing of one that broke off. */
   async upload(operation: "run" | "runsync" | "done", body: ReadableStream<Uint8Array>) {
     const rated = operation === "done" ? undefined : operation;
     const refusal = rated && this.#gate.refuse(rated, 0);
@@ -85,7 +85,10 @@ export class EndpointQueue extends DurableObject<Env> {
     try {
       const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
       this.#arm();
-      return { upload, size: await stored };
+      const size = await stored;
+      if (size !== undefined) return { upload, size };
+      this.discard(upload);
+      return undefined;
     } catch (error) {
       this.discard(upload);
       throw error;

@@ -29,17 +29,28 @@ export class Payloads {
     this.#sql.exec("INSERT INTO payloads (key, part, bytes) VALUES (?, ?, ?)", key, part, bytes);
   }
 
-  /** Stores a stream row by row. Until `adopt` it is an upload, which is removed when its time is over. */
-  async upload(key: number, stream: ReadableStream<Uint8Array>, now: number): Promise<number> {
+  /**
+   * Stores a stream row by row. Until `adopt` it is an upload, which is removed when its time is over. Its size; nothing
+   * where it broke off, or was removed while it still flowed.
+   */
+  async upload(key: number, stream: ReadableStream<Uint8Array>, now: number): Promise<number | undefined> {
     this.#sql.exec("INSERT INTO uploads (key, dueAt) VALUES (?, ?)", key, now + uploadLifetimeMs);
     const reader = stream.getReader({ mode: "byob" });
     let buffer: ArrayBufferLike = new ArrayBuffer(rowBytes);
     let size = 0;
     for (let part = 0; ; part++) {
-      const { value }: { value?: Uint8Array | undefined } = await reader.readAtLeast(rowBytes, new Uint8Array(buffer));
+      let value: Uint8Array | undefined;
+      try {
+        ({ value } = await reader.readAtLeast(rowBytes, new Uint8Array(buffer)));
+      } catch {
+        return undefined;
+      }
       if (value === undefined || value.byteLength === 0) break;
       // Removed while it still flowed, what follows would belong to nobody.
-      if (!this.#isUpload(key)) throw new Error("the upload took too long");
+      if (!this.#isUpload(key)) {
+        await reader.cancel().catch(() => {});
+        return undefined;
+      }
       this.#putRow(key, part, value);
       size += value.byteLength;
       buffer = value.buffer;

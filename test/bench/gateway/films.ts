@@ -67,7 +67,6 @@ async function setStage(): Promise<Stage> {
   };
   const gateway = await Server.start({
     settings,
-    tmpfs: true,
     floodLimit: 1_000_000,
     cacheAt: `127.0.0.1:${cache.port}`,
   });

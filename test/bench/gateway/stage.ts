@@ -60,7 +60,7 @@ export async function serveGateway(upstream: WorkerdProcess, options: ServeOptio
     // Else no notice would be asked for, which a deployment does.
     PUBLIC_URL: "https://gateway.example.com",
   };
-  const gateway = await Server.start({ tmpfs: true, ...options, settings, floodLimit: 1_000_000_000 });
+  const gateway = await Server.start({ ...options, settings, floodLimit: 1_000_000_000 });
   await tell(gateway, "/admin/plans/bench", { rules });
   await tell(gateway, `/admin/models/${openEndpoint}`, { passthrough: true, maxUsd: 0.01 });
   return gateway;

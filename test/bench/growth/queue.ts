@@ -13,7 +13,7 @@ export function measureQueue(effort: GrowthEffort): Promise<Growth> {
 }
 
 async function withWaiting(size: number): Promise<Holder> {
-  const server = await Server.start({ settings: { ENDPOINTS: endpoint }, tmpfs: true });
+  const server = await Server.start({ settings: { ENDPOINTS: endpoint } });
   await read(await submit(server));
   await plantJobs(server, size - 1);
   const health = (await (await server.platform(`${endpoint}/health`)).json()) as { jobs: { inQueue: number } };

@@ -7,6 +7,7 @@ import { signOwn } from "../../../src/gateway/identity/own-jwt.ts";
 import { mintSession } from "../../../src/gateway/identity/session-token.ts";
 import { mintToken } from "../../../src/gateway/identity/tokens.ts";
 import { SigningKeys } from "../../../src/gateway/signing.ts";
+import { amount } from "../../support/amount.ts";
 import { ask, isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import {
@@ -293,7 +294,7 @@ describe("whatever a client sends as a token", () => {
       fc.asyncProperty(fc.oneof(structured, printable), async (token) => {
         expect((await ask(within, token)).status).toBe(401);
       }),
-      { numRuns: 1000 },
+      { numRuns: amount(1000) },
     );
   });
 });

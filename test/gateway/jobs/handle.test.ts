@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { admittedAt, asSync, isAsSync, newAdmission } from "../../../src/gateway/admission.ts";
 import { Handles, handlesOf, isRef } from "../../../src/gateway/jobs/handle.ts";
 import { SigningKeys, signFields } from "../../../src/gateway/signing.ts";
+import { amount } from "../../support/amount.ts";
 import { configOf } from "../../support/callers.ts";
 
 const secret = "signing-secret-of-the-handles-0123456789";
@@ -193,7 +194,7 @@ describe("every handle", () => {
         expect(await isolate().verify({ owner, model }, minted)).toEqual(made);
         expect(admittedAt(made.admission)).toBe(now);
       }),
-      { numRuns: 200 },
+      { numRuns: amount(2000) },
     );
   });
 
@@ -209,7 +210,7 @@ describe("every handle", () => {
         expect(await isolate().verify(key, changed)).toBeUndefined();
         expect(await isolate().verify(key, handle.slice(0, at) + handle.slice(at + 1))).toBeUndefined();
       }),
-      { numRuns: 500 },
+      { numRuns: amount(5000) },
     );
   });
 
@@ -221,7 +222,7 @@ describe("every handle", () => {
         const minted = await handles.mint({ owner, model }, job);
         expect(await handles.verify({ owner: otherOwner, model: otherModel }, minted)).toBeUndefined();
       }),
-      { numRuns: 200 },
+      { numRuns: amount(2000) },
     );
   });
 });

@@ -173,13 +173,3 @@ describe("what an upstream says well", () => {
     expect(upstream.seen).toHaveLength(1);
   });
 });
-
-it("sends what the upstream needs, and nothing of the caller's", async () => {
-  const upstream = new FakeUpstream(() => json({ id: "a", status: "IN_QUEUE" }));
-  await upstream.submit("run", prompt(), { Cookie: "a=b", "X-Forwarded-For": "1.2.3.4", "X-Own": "mine" });
-  const [seen] = upstream.seen;
-  expect([...(seen?.headers.keys() ?? [])].sort()).toEqual(["accept", "authorization", "content-type"]);
-  expect(seen?.headers.get("Authorization")).toBe(`Bearer ${upstreamKey}`);
-});
-
-const prompt = () => ({ input: { prompt: "x" } });

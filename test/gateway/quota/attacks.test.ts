@@ -20,7 +20,7 @@ const clockOf = (name: string, now: number) =>
     object.clock = () => now;
   });
 const at = (now: number) => clockOf(payer, now);
-const claims = { plan: "unlimited", plans: "{}", token: undefined };
+const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
 const totals = async () => (await meter().usage(claims)).totals;
 const audit = async (name = payer) => expect(await meterOf(name).audit()).toEqual([]);
 const tablesOf = (name: string) =>
@@ -230,7 +230,7 @@ describe("attack H4: text for nothing", () => {
 
 describe("attack M4: answers from the cache, without end", () => {
   const hit = (key: string): Hit => ({
-    ...{ plan: "anonymous", plans: "{}", token: undefined, hasCeiling: true },
+    ...{ plan: "anonymous", planFrom: "token" as const, plans: "{}", token: undefined, hasCeiling: true },
     ...{ owner: "user:ada", bearer: request().bearer, model: "flux", kind: "image" },
     row: {
       ...{ key, field: "image_url", model: "flux", cost: 0, size: null },
@@ -261,7 +261,7 @@ describe("attack M4: answers from the cache, without end", () => {
 });
 
 describe("attacks M5, L1: an upstream that refuses, or says nothing of use", () => {
-  const few = { plan: "few", plans: JSON.stringify({ few: [{ unit: "jobs", limit: 1 }] }) };
+  const few = { plan: "few", planFrom: "token" as const, plans: JSON.stringify({ few: [{ unit: "jobs", limit: 1 }] }) };
 
   it("in doubt the place is free at once, the money in a minute, and nothing is charged", async () => {
     const job = request(few);

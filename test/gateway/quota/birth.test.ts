@@ -8,7 +8,7 @@ import { ending, noon, request, stubOf } from "./admissions.ts";
 import { newWorld, wake } from "./planted-meter.ts";
 
 const world = newWorld(noon);
-const claims = { plan: "free", plans: "{}", token: undefined };
+const claims = { plan: "free", planFrom: "token" as const, plans: "{}", token: undefined };
 
 interface Watched {
   readonly state: DurableObjectState;
@@ -80,9 +80,9 @@ describe("a meter", () => {
   it("reads twice on waking, and sets no alarm, whatever it holds", () =>
     watched(async ({ state, statements, setAlarm }) => {
       const meter = wake(state, world);
-      const [job] = [await admitted(meter), await admitted(meter)];
+      const [job] = [await admitted(meter, { plan: "unlimited" }), await admitted(meter, { plan: "unlimited" })];
       meter.settle(ending(job.admission));
-      await admitted(meter);
+      await admitted(meter, { plan: "unlimited" });
       for (const leave of [() => undefined, () => meter.settle(ending(job.admission))]) {
         leave();
         statements();

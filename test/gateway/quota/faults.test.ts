@@ -2,10 +2,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, it, vi } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { stubOf } from "./admissions.ts";
 import { commands, Ledger } from "./ledger-model.ts";
 
-const runs = 400;
+const runs = amount(400);
 
 function empty(sql: SqlStorage): void {
   const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();

@@ -26,7 +26,7 @@ const rules: Rule[] = [
   { unit: "requests", limit: requestsLimit, per: "minute" },
   { unit: "requests", limit: 1000, per: "day", models: ["video"] },
 ];
-const plan = { plan: "tested", plans: plansText({ tested: rules }) };
+const plan = { plan: "tested", planFrom: "token" as const, plans: plansText({ tested: rules }) };
 const token = { id: "narrow", rules: [{ unit: "jobs", limit: 3 } satisfies Rule], maxCostMicroUsd: 300_000 };
 const kinds = [
   { model: "flux", kind: "image" },

@@ -21,9 +21,9 @@ const at = (now: number, name = payer) =>
     object.clock = () => now;
   });
 const ring = (name = payer) => runDurableObjectAlarm(stubOf(name));
-const claims = { plan: "unlimited", plans: "{}", token: undefined };
+const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
 const totals = async () => (await meter().usage(claims)).totals;
-const few = { plan: "few", plans: JSON.stringify({ few: [{ unit: "jobs", limit: 1 }] }) };
+const few = { plan: "few", planFrom: "token" as const, plans: JSON.stringify({ few: [{ unit: "jobs", limit: 1 }] }) };
 const answering = (ask: AskUpstream) =>
   runInDurableObject(stubOf(payer), (object) => {
     object.ask = ask;
@@ -259,7 +259,12 @@ describe("a clock that jumps by weeks", () => {
     await at(noon);
     expect(await meter().audit()).toEqual([]);
     await accepted({ ...few, plan: "unlimited" });
-    const day = { plan: "day", plans: '{"day":[{"unit":"usd","limit":1,"per":"day"}]}', token: undefined };
+    const day = {
+      plan: "day",
+      planFrom: "token" as const,
+      plans: '{"day":[{"unit":"usd","limit":1,"per":"day"}]}',
+      token: undefined,
+    };
     const spent = (await meter().job(job.admission))?.costMicroUsd ?? 20_000;
     expect((await meter().usage(day)).limits.map(({ used }) => used)).toEqual([20_000 + spent]);
     expect(await meter().audit()).toEqual([]);

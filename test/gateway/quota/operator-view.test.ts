@@ -40,10 +40,12 @@ afterEach(async () => {
 });
 
 describe("a user", () => {
-  it("that nobody knows is 404, and is known from the first submit on, a refused one too", async () => {
+  it("that nobody knows is 404, after a refused first submit too, and is known from the first admitted one on", async () => {
     expect(await refusalOf(await admin("GET", "/users/ada"))).toMatchObject({ status: 404, code: "NOT_FOUND" });
     expect((await refusalOf(await admin("POST", "/users/ada/reset"))).code).toBe("NOT_FOUND");
     await meterOf("user:ada").admit(request({ plan: "anonymous", reserveMicroUsd: 10_000_000 }));
+    expect((await refusalOf(await admin("GET", "/users/ada"))).code).toBe("NOT_FOUND");
+    await meterOf("user:ada").admit(request({ plan: "anonymous" }));
     expect(await read(admin("GET", "/users/ada"))).toMatchObject({ user: "user:ada", plan: "anonymous" });
   });
 
@@ -189,6 +191,7 @@ describe("how soon it holds", () => {
     expect(await codeOf(submit(there, token))).toBe("MODEL_DISABLED");
     expect(await codeOf(send(there, "GET", `/v2/${model}/status/${id}`, { key: token }))).toBe("MODEL_DISABLED");
     const notice = { id: "job-1", status: "COMPLETED", output: { cost: 0.002 } };
+    upstream.answer = () => json(notice);
     expect((await send(there, "POST", new URL(webhook).pathname, { body: notice })).status).toBe(200);
     const { jobs } = await read(send(there, "GET", "/usage", { key: token }));
     expect(jobs).toContainEqual(expect.objectContaining({ status: "COMPLETED", costUsd: 0.002 }));

@@ -4,6 +4,7 @@ import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { catalogueName } from "../../../src/platform/management/catalogue.ts";
+import { amount } from "../../support/amount.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { type AccountName, type Json, send } from "./desk.ts";
 import { type Gpu, gpus, Model } from "./model.ts";
@@ -303,7 +304,7 @@ class Run {
   }
 }
 
-it("holds what the model holds, and bills what its clock says", { timeout: 60_000 }, async () => {
+it("holds what the model holds, and bills what its clock says", async () => {
   const commands = fc.array(command, { minLength: 25, maxLength: 60, size: "max" });
   await fc.assert(
     fc.asyncProperty(commands, async (commands) => {
@@ -313,6 +314,6 @@ it("holds what the model holds, and bills what its clock says", { timeout: 60_00
       for (const command of commands) await run.step(command);
       await run.settle();
     }),
-    { numRuns: 10, endOnFailure: true },
+    { numRuns: amount(30), endOnFailure: true },
   );
 });

@@ -1,0 +1,65 @@
+// The Worker's bundle, as a deployment has it. wrangler takes seconds to make one, which is too long after an edit, so
+// esbuild is asked directly with wrangler's options; test/e2e/bundle.test.ts holds that the bytes are the same.
+import { type BuildFailure, type BuildResult, context } from "esbuild";
+import { root } from "./wrangler.ts";
+
+/** Its name in stack traces. */
+export const bundleName = "index.js";
+
+export interface Bundle {
+  readonly code: string;
+  readonly sourceMap: string;
+}
+
+export interface Bundler {
+  /** Reads only what has changed since the last time. Throws where the source is broken, with each fault's place. */
+  build(): Promise<Bundle>;
+  close(): Promise<void>;
+}
+
+const nodeEnv = JSON.stringify("production");
+
+export async function openBundler(main: string, folder = root): Promise<Bundler> {
+  const esbuild = await context({
+    absWorkingDir: folder,
+    entryPoints: [main],
+    outdir: "bundle",
+    bundle: true,
+    write: false,
+    metafile: false,
+    format: "esm",
+    target: "es2024",
+    supported: { "import-source": true },
+    conditions: ["workerd", "worker", "browser"],
+    external: ["node:*", "cloudflare:*"],
+    loader: { ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx" },
+    define: {
+      "navigator.userAgent": JSON.stringify("Cloudflare-Workers"),
+      "process.env.NODE_ENV": nodeEnv,
+      "global.process.env.NODE_ENV": nodeEnv,
+      "globalThis.process.env.NODE_ENV": nodeEnv,
+    },
+    minify: true,
+    keepNames: false,
+    sourcemap: true,
+    logLevel: "silent",
+  });
+  return {
+    build: async () => outputOf(await esbuild.rebuild().catch(refuse)),
+    close: () => esbuild.dispose(),
+  };
+}
+
+function outputOf({ outputFiles = [] }: BuildResult): Bundle {
+  const textOf = (ending: string) => outputFiles.find(({ path }) => path.endsWith(ending))?.text ?? "";
+  return { code: textOf(".js"), sourceMap: textOf(".js.map") };
+}
+
+/** Each fault by its place, as editors and terminals link it. */
+function refuse(error: BuildFailure): never {
+  if (!Array.isArray(error.errors)) throw error;
+  const faults = error.errors.map(({ text, location }) =>
+    location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text,
+  );
+  throw new Error(faults.join("\n"));
+}

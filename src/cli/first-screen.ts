@@ -1,0 +1,39 @@
+// What `npm start` prints once it serves: where, a first picture, and how a user of one's own gets a token.
+import { networkInterfaces } from "node:os";
+
+const everyAddress = ["0.0.0.0", "::"];
+
+/** Where this machine calls it. */
+export function addressOf(host: string, port: number): string {
+  if (everyAddress.includes(host)) return `http://127.0.0.1:${port}`;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+export function firstScreen(host: string, port: number, hasPage: boolean): string {
+  const address = addressOf(host, port);
+  const network = everyAddress.includes(host) ? networkAddresses() : [];
+  const where = [
+    `Sluice serves at ${address}`,
+    ...network.map((ip) => `On your network: ${addressOf(ip, port)}`),
+    hasPage ? "Open it in a browser: the page makes a picture." : "",
+  ];
+  return `
+${where.filter(Boolean).join("\n")}
+
+A first picture:
+
+  TOKEN=$(curl -s -X POST ${address}/sessions -d '{}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
+  curl -s ${address}/v2/black-forest-labs-flux-1-schnell/runsync -H "Authorization: Bearer $TOKEN" \\
+    -d '{"input":{"prompt":"a lighthouse at dusk","seed":7}}'
+
+A token for a user of your app, as its backend asks for it:
+
+  curl -s -X POST ${address}/tokens -H "Authorization: Bearer $(sed -n 's/^APP_SECRET=//p' .dev.vars)" \\
+    -d '{"user":"ada","plan":"pro"}'
+`;
+}
+
+function networkAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.filter(({ family, internal }) => family === "IPv4" && !internal).map(({ address }) => address);
+}

@@ -1,0 +1,110 @@
+// What Miniflare is told to serve: the bundle with the bindings of wrangler.toml, kept on disk between starts.
+// These are Miniflare's own options: the converter of the older ones drops what it does not know without a word.
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { MiniflareOptions, WorkerdStructuredLog } from "miniflare";
+import { bundleName } from "./bundle.ts";
+import type { Assets, WorkerConfig } from "./worker-config.ts";
+import { root } from "./wrangler.ts";
+
+export interface Served {
+  readonly host: string;
+  readonly port: number;
+  /** The folder that KV, R2, the objects and the cache are kept in. */
+  readonly state: string;
+  readonly code: string;
+  readonly config: WorkerConfig;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly hear: (line: WorkerdStructuredLog) => void;
+}
+
+const require = createRequire(import.meta.url);
+
+/** By `require`: `import` looks through its 4 MB for the names that it exports, which takes half a second. */
+export function loadMiniflare(): typeof import("miniflare") {
+  return require("miniflare");
+}
+
+type Worker = MiniflareOptions["workers"][number]["config"];
+
+export function miniflareOptions({ host, port, state, code, config, settings, hear }: Served): MiniflareOptions {
+  const { Log, LogLevel } = loadMiniflare();
+  return {
+    host,
+    port,
+    resourcePersistencePath: state,
+    // Else the place of this machine is asked for on the network.
+    cf: false,
+    // With structured logs the runtime says nothing of an uncaught exception unless it is asked for everything.
+    verbose: true,
+    handleStructuredLogs: hear,
+    log: new Log(LogLevel.WARN),
+    logRequests: false,
+    workers: [
+      {
+        dev: { rootPath: root },
+        config: {
+          type: "worker",
+          name: config.name,
+          compatibilityDate: config.compatibility_date,
+          compatibilityFlags: [...config.compatibility_flags],
+          manifest: {
+            mainModule: bundleName,
+            modulesRoot: root,
+            modules: { [bundleName]: { type: "esm", contents: code } },
+          },
+          env: bindingsOf(config, settings),
+          exports: Object.fromEntries(
+            config.durable_objects.bindings.map(({ class_name }) => [
+              class_name,
+              { type: "durable-object" as const, storage: "sqlite" as const },
+            ]),
+          ),
+          ...(config.assets && { assets: assetsOf(config.assets) }),
+        },
+      },
+    ],
+  };
+}
+
+function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, string>>): NonNullable<Worker["env"]> {
+  refuseUnknownBindings(config);
+  const texts = { ...config.vars, ...settings };
+  const env: NonNullable<Worker["env"]> = {};
+  for (const [name, value] of Object.entries(texts)) env[name] = { type: "text", value: String(value) };
+  for (const { binding } of config.kv_namespaces) env[binding] = { type: "kv" };
+  for (const { binding } of config.r2_buckets) env[binding] = { type: "r2" };
+  for (const { name, class_name } of config.durable_objects.bindings) {
+    env[name] = { type: "durable-object", workerName: config.name, exportName: class_name };
+  }
+  for (const { name, namespace_id, simple } of config.ratelimits) {
+    env[name] = { type: "rate-limit", namespace: namespace_id, simple };
+  }
+  if (config.assets?.binding !== undefined) env[config.assets.binding] = { type: "assets" };
+  return env;
+}
+
+/** What of wrangler.toml is served here, and what says something of deployments alone. */
+const served = ["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets", "assets"];
+const servedBindings = ["kv_namespaces", "r2_buckets", "ratelimits", "durable_objects", "migrations"];
+const ofDeployments = ["send_metrics", "workers_dev", "preview_urls", "keep_names", "minify", "observability", "cache"];
+const known = new Set([...served, ...servedBindings, ...ofDeployments]);
+
+/** A binding that a deployment would have and a developer would miss. */
+function refuseUnknownBindings(config: WorkerConfig): void {
+  for (const name of Object.keys(config)) {
+    if (known.has(name)) continue;
+    throw new Error(`wrangler.toml names ${name}, which npm start does not serve: src/cli/serve.ts must learn it.`);
+  }
+}
+
+/** An asset is answered before the Worker, which is asked for every other path. */
+function assetsOf(assets: Assets): NonNullable<Worker["assets"]> {
+  return {
+    directory: join(root, assets.directory),
+    hasUserWorker: true,
+    ...(assets.html_handling && { htmlHandling: assets.html_handling }),
+    ...(assets.not_found_handling && { notFoundHandling: assets.not_found_handling }),
+    ...(assets.run_worker_first !== undefined && { runWorkerFirst: assets.run_worker_first }),
+  };
+}

@@ -1,0 +1,79 @@
+// What people and tools read of a served Worker's log.
+import { beforeEach, describe, expect, it } from "vitest";
+import { sayUnknown } from "../../src/cli/dev-vars.ts";
+import { ServerLog } from "../../src/cli/log.ts";
+import { requestLine } from "../../src/cli/request-line.ts";
+
+const at = new Date(2026, 10, 22, 14, 3, 22);
+const exchange = { requestId: "r-1", method: "POST", status: 200, ms: 412 };
+
+let lines: string[];
+beforeEach(() => {
+  lines = [];
+});
+function hear(message: string, { level = "log", json = false } = {}): void {
+  const log = new ServerLog({ json, colours: false }, (line) => lines.push(line));
+  log.hear({ level, message, timestamp: at.getTime() });
+}
+
+describe("for people, a request", () => {
+  it("is one line with all that its exchange says", () => {
+    const path = "/v2/qwen-image-t2i/runsync";
+    const all = { ...exchange, path, model: "qwen-image-t2i", job: "COMPLETED", cost: 0.02, cache: "MISS" };
+    expect(requestLine(all, at, false)).toBe(
+      "14:03:22 POST   200   412 ms  /v2/qwen-image-t2i/runsync  COMPLETED  0.02 USD  MISS",
+    );
+  });
+
+  it("that was refused says its code; the model is named where the path does not", () => {
+    const refused = { ...exchange, status: 429, ms: 3, route: "/openai/v1/chat", model: "qwen3", code: "RATE_LIMITED" };
+    expect(requestLine(refused, at, false)).toBe("14:03:22 POST   429     3 ms  /openai/v1/chat  qwen3  RATE_LIMITED");
+  });
+
+  it("is coloured by its status, where there are colours", () => {
+    expect(requestLine({ ...exchange, status: 500 }, at, true)).toContain("\u001b[31m500\u001b[39m");
+  });
+
+  it("is the Worker's own line for tools", () => {
+    hear(JSON.stringify(exchange), { json: true });
+    hear(JSON.stringify(exchange));
+    expect(lines).toEqual([JSON.stringify(exchange), "14:03:22 POST   200   412 ms"]);
+  });
+});
+
+describe("for people, a wrong setting", () => {
+  it("is a sentence", () => {
+    const faults = [{ setting: "BUDGET_DAY_USD", problem: "expected an amount in USD" }];
+    hear(JSON.stringify({ requestId: "r-1", code: "MISCONFIGURED", faults }), { level: "error" });
+    expect(lines).toEqual(["The setting BUDGET_DAY_USD: expected an amount in USD"]);
+  });
+});
+
+describe("what a Worker prints", () => {
+  it.each(["a word", "{not json", "[1]", "null", "exception"])("is printed as it is: %s", (message) => {
+    for (const level of ["log", "info", "warn", "error"]) hear(message, { level });
+    expect(lines).toEqual([message, message, message, message]);
+  });
+
+  it.each([
+    ["warning", "NOSENTRY SQLite alarm overdue, running despite AlarmManager mismatch"],
+    ["info", "uncaught exception; exception = workerd/jsg/value.h:1477: failed: jsg.Error: thrown\nstack: workerd@1"],
+    ["info", "exception = workerd/jsg/value.h:1477: failed: remote.jsg.Error: thrown\nstack: workerd@36de607"],
+    ["error", "Uncaught exception: workerd/jsg/value.h:1477: failed: remote.jsg.Error: thrown\nstack: workerd@36de607"],
+    ["error", "kj::getCaughtExceptionAsKj() = kj/async-io-unix.c++:186: disconnected: ::write(fd, …): Broken pipe"],
+  ])("is not what the runtime prints of itself at level %s", (level, message) => {
+    hear(message, { level });
+    expect(lines).toEqual([]);
+  });
+});
+
+describe("a setting that nobody knows", () => {
+  const known = ["ANONYMOUS", "APP_SECRET", "LOCAL"];
+  it.each([
+    ["ANONYMUS", ".dev.vars sets ANONYMUS, which is no setting. Did you mean ANONYMOUS?"],
+    ["app_secret", ".dev.vars sets app_secret, which is no setting. Did you mean APP_SECRET?"],
+    ["SOMETHING_ELSE", ".dev.vars sets SOMETHING_ELSE, which is no setting."],
+  ])("is named: %s", (name, sentence) => {
+    expect(sayUnknown({ [name]: "", LOCAL: "true" }, known)).toEqual([sentence]);
+  });
+});
