@@ -96,12 +96,19 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
 
   /** Others are admitted meanwhile, so the rules are asked anew after each answer. */
   async #askAndAdmit(request: AdmitRequest, first: Verdict): Promise<AdmitAnswer> {
-    const { admission, network, reserveMicroUsd } = request;
+    const { admission, network = "", reserveMicroUsd } = request;
+    /** Also where its answer was lost. */
+    let mayHoldShare = false;
     const answer = await this.#askAll(first, reserveMicroUsd, {
-      askNetwork: () => this.#network.admit(network ?? "", request),
+      askNetwork: async () => {
+        mayHoldShare = true;
+        const share = await this.#network.admit(network, request);
+        mayHoldShare = share.admitted;
+        return share;
+      },
       again: () => this.#admit(request, true),
     });
-    if (network !== undefined && !answer.admitted) this.#tellNetworkLater({ admission, network, end: null });
+    if (mayHoldShare && !answer.admitted) this.#tellNetworkLater({ admission, network, end: null });
     return answer;
   }
 
