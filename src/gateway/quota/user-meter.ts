@@ -1,19 +1,17 @@
 // USER_METER: one object a payer. Calls come in, each one turn; one alarm does all that time does.
 import { DurableObject } from "cloudflare:workers";
-import { type Config, readConfig } from "../../config.ts";
 import { OneAlarm } from "../../wire/one-alarm.ts";
 import { remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
-import { keepResult } from "../kept-result.ts";
-import { signingKeysOf } from "../signing.ts";
 import type { AccountSettings } from "./account-settings.ts";
-import { Admissions, lost, needsLease, needsNetwork, type Verdict } from "./admissions.ts";
+import { Admissions } from "./admissions.ts";
+import { AskedAdmissions } from "./asked-admissions.ts";
 import { Bindings } from "./bindings.ts";
 import { type Budget, budgetName } from "./budget.ts";
 import { BudgetSlices } from "./budget-slices.ts";
-import { deliverWebhook } from "./client-webhook.ts";
 import { Endings } from "./endings.ts";
-import { describeJob, type Job } from "./job.ts";
+import { Errands } from "./errands.ts";
+import { describeJob } from "./job.ts";
 import { MeterStores } from "./meter-stores.ts";
 import type {
   AdmitAnswer,
@@ -33,8 +31,7 @@ import type {
   Settled,
 } from "./metering.ts";
 import { Network } from "./network.ts";
-import type { OwedEnd, ShareEnd } from "./network-ends.ts";
-import type { Notice } from "./outbox.ts";
+import type { ShareEnd } from "./network-ends.ts";
 import { type PayerView, type PlanDefaults, viewPayer } from "./payer-view.ts";
 import { dayMs } from "./periods.ts";
 import { Released } from "./released.ts";
@@ -64,7 +61,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   readonly #endings: Endings;
   readonly #admissions: Admissions;
   readonly #slices: BudgetSlices;
-  readonly #network: Network;
+  readonly #asking: AskedAdmissions;
+  readonly #errands: Errands;
   readonly #released = new Released();
   readonly #alarm: OneAlarm;
 
@@ -74,81 +72,41 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#bindings = new Bindings(this.#stores);
     this.#endings = new Endings(this.#stores, this.#bindings);
     this.#admissions = new Admissions(this.#stores);
+    const clock = () => this.clock();
+    const network = new Network(env.USER_METER as unknown as DurableObjectNamespace<UserMeter>);
     this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, () => remote<Budget>(env.BUDGET, budgetName));
-    this.#network = new Network(env.USER_METER as unknown as DurableObjectNamespace<UserMeter>);
+    this.#asking = new AskedAdmissions({
+      stores: this.#stores,
+      admissions: new Admissions(this.#stores),
+      endings: this.#endings,
+      slices: this.#slices,
+      released: this.#released,
+      network,
+      clock,
+      arm: () => this.#arm(),
+    });
+    this.#errands = new Errands(env, {
+      stores: this.#stores,
+      endings: this.#endings,
+      network,
+      clock,
+      ask: (job) => this.ask(job),
+      send: (notice) => this.send(notice),
+    });
     this.#alarm = new OneAlarm(ctx, "user-meter", this.#armedAt());
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
     this.bind(request.binds ?? []);
-    const verdict = this.#admit(request, false);
-    if (verdict === needsNetwork || verdict === needsLease) return this.#askAndAdmit(request, verdict);
-    return verdict;
-  }
-
-  #admit(request: AdmitRequest, networkAdmitted: boolean): Verdict {
-    const now = this.clock();
-    if (this.#released.has(request.admission, now)) return lost;
-    this.#endings.endOverdue(now);
-    const verdict = this.#admissions.admit(request, now, networkAdmitted);
+    const answer = this.#asking.admit(request);
     this.#arm();
-    return verdict;
-  }
-
-  /** Others are admitted meanwhile, so the rules are asked anew after each answer. */
-  async #askAndAdmit(request: AdmitRequest, first: Verdict): Promise<AdmitAnswer> {
-    const { admission, network, reserveMicroUsd } = request;
-    const answer = await this.#askAll(first, reserveMicroUsd, {
-      askNetwork: () => this.#network.admit(network ?? "", request),
-      again: () => this.#admit(request, true),
-    });
-    if (network !== undefined && !answer.admitted) this.#tellNetworkLater({ admission, network, end: null });
     return answer;
   }
 
-  async #askAll(
-    first: Verdict,
-    neededMicroUsd: number,
-    { askNetwork, again }: { askNetwork: () => Promise<AdmitAnswer>; again: () => Verdict },
-  ): Promise<AdmitAnswer> {
-    let verdict = first;
-    if (verdict === needsNetwork) {
-      const answer = await askNetwork().catch(() => networkAway);
-      if (!answer.admitted) return answer;
-      verdict = again();
-    }
-    if (verdict === needsLease) {
-      const answer = await this.#slices.admit(neededMicroUsd, this.clock, () => {
-        const admitted = again();
-        return typeof admitted === "symbol" ? undefined : admitted;
-      });
-      this.#arm();
-      return answer;
-    }
-    return verdict === needsNetwork ? networkAway : verdict;
-  }
-
-  #tellNetworkLater(end: OwedEnd): void {
-    this.#stores.transaction(() => {
-      this.#stores.touch(this.clock());
-      this.#stores.networkEnds.owe(end, this.clock());
-    });
-    this.#arm();
-  }
-
   amend(admission: string, amendment: Amendment): AdmitAnswer | Promise<AdmitAnswer> {
-    const again = (networkAdmitted: boolean) => {
-      const verdict = this.#admissions.amend(admission, amendment, this.clock(), networkAdmitted);
-      this.#arm();
-      return verdict;
-    };
-    const verdict = again(false);
-    if (verdict !== needsNetwork && verdict !== needsLease) return verdict;
-    const network = this.#stores.jobs.findOpen(admission)?.network ?? "";
-    return this.#askAll(verdict, amendment.reserveMicroUsd, {
-      askNetwork: () => this.#network.amend(network, admission, amendment),
-      again: () => again(true),
-    });
+    const answer = this.#asking.amend(admission, amendment);
+    this.#arm();
+    return answer;
   }
 
   bind(binds: readonly Binding[]): void {
@@ -323,8 +281,9 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
         notices: this.#stores.outbox.claim(now, atOnce),
         ends: this.#stores.networkEnds.claim(now, atOnce),
       }));
-      const [followed, delivered] = [jobs.map((job) => this.#follow(job)), notices.map((one) => this.#deliver(one))];
-      const told = ends.map((end) => this.#tellNetwork(end));
+      const followed = jobs.map((job) => this.#errands.follow(job));
+      const delivered = notices.map((notice) => this.#errands.deliver(notice));
+      const told = ends.map((end) => this.#errands.tellNetwork(end));
       await Promise.all([...followed, ...delivered, ...told, this.#slices.report(this.clock)]);
       if (this.#stores.isWorthless(now, keptMs)) return this.#empty();
       this.#arm();
@@ -340,63 +299,4 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       this.#stores.reopen();
     });
   }
-
-  async #follow(job: Job): Promise<void> {
-    const { model, upstreamId, owner, admission, expiresAt } = job;
-    if (upstreamId === null) return;
-    const askedAt = this.clock();
-    const answer = await this.ask({ model, upstreamId, owner, admission }).catch(() => "unreachable" as const);
-    const now = this.clock();
-    if (typeof answer === "object") await this.#settleAnswer(answer, { admission, upstreamId, askedAt }, now);
-    /** It was the last question: whatever is not known by now is assumed. */
-    if (answer === "unknown" || expiresAt <= askedAt) this.#endings.assume(admission, now);
-  }
-
-  async #settleAnswer(
-    answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
-    asked: Pick<Job, "admission"> & { upstreamId: string; askedAt: number },
-    now: number,
-  ): Promise<void> {
-    const { status, costMicroUsd, completedAt, media, body } = answer;
-    if (body !== undefined) await keepResult(this.env.IMAGES, asked.admission, body);
-    const { wantsNotice, admission } = this.#endings.settle(
-      { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
-      now,
-    );
-    if (wantsNotice && body !== undefined) this.#endings.notify(admission, body, now);
-  }
-
-  async #tellNetwork(end: OwedEnd): Promise<void> {
-    const told = await this.#network.tell(end).then(
-      () => true,
-      () => false,
-    );
-    if (told) this.#stores.transaction(() => this.#stores.networkEnds.told(end));
-  }
-
-  async #deliver(notice: Notice): Promise<void> {
-    const { admission: id, url } = notice;
-    const body = this.#stores.outbox.body(id);
-    const { webhookHosts: hosts, secrets } = await this.#signing();
-    const received = await deliverWebhook({ id, url, body }, { secrets, hosts, send: this.send, now: this.clock() });
-    this.#stores.transaction(() => this.#stores.outbox.settle(notice, received, this.clock()));
-  }
-
-  async #signing() {
-    const config = configOf(this.env);
-    return { webhookHosts: config.webhookHosts, secrets: await signingKeysOf(config).webhookSecrets() };
-  }
-}
-
-const networkAway: AdmitAnswer = {
-  admitted: false,
-  code: "METER_UNAVAILABLE",
-  detail: "The quota of the caller's network cannot be asked.",
-  retryAfterSeconds: 1,
-};
-
-function configOf(env: Env): Config {
-  const reading = readConfig(env);
-  if (!reading.ok) throw new Error("misconfigured");
-  return reading.config;
 }
