@@ -2,11 +2,20 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { unstable_readConfig } from "wrangler";
-import { root } from "../../src/cli/wrangler.ts";
+
+/** A Worker that was built, now or at a release. */
+export interface Build {
+  /** `index.js`, and beside it the modules that it imports as data. */
+  readonly folder: string;
+  /** The wrangler.toml that it was built with. */
+  readonly wranglerToml: string;
+}
 
 interface Served {
-  /** The folder of the built Worker, which lies beside the configuration, as `bundle`. */
-  readonly bundle: string;
+  /** Its folder lies beside the configuration too, as `bundle`. */
+  readonly build: Build;
+  /** Whose Durable Objects the Worker calls, where they are not its own: as `objects` beside the configuration. */
+  readonly objectsOf: Build | undefined;
   /** Where the Durable Objects lie. */
   readonly disk: string;
   readonly settings: Readonly<Record<string, string>>;
@@ -18,6 +27,8 @@ interface Served {
   readonly door: string | undefined;
   /** Where another process stands in for the cache, as `host:port`; else it is a Worker beside the gateway. */
   readonly cacheAt: string | undefined;
+  /** The same for KV: what is stored there then outlives this process. */
+  readonly kvAt: string | undefined;
 }
 
 /** What is read of wrangler.toml, whose type wrangler does not bring along. */
@@ -36,48 +47,27 @@ const moduleKinds: Record<string, string> = { ".js": "esModule", ".wasm": "wasm"
 const text = (value: string) => JSON.stringify(value);
 export const stub = (name: string) => readFileSync(join(import.meta.dirname, "stubs", `${name}.js`), "utf8");
 
-export function workerdConfig({ bundle, disk, settings, floodLimit, standIns, door, cacheAt }: Served): string {
-  const config: Config = unstable_readConfig({ config: join(root, "wrangler.toml") }, { hideWarnings: true });
-  const stores = [
-    ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", stub: "kv" })),
-    ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", stub: "r2" })),
-  ];
-  const rates = config.ratelimits.map(({ name, simple: { limit, period } }) => ({
-    ...{ name, limit: floodLimit ?? limit, period },
-  }));
-  const objects = config.durable_objects.bindings;
-  const vars = { ...stringsOf(config.vars), ...settings };
-  const bindings = [
-    ...Object.entries(vars).map(([name, value]) => `(name = ${text(name)}, text = ${text(value)})`),
-    ...objects.map(({ name, class_name }) =>
-      name in standIns ? wrapped(name, name) : `(name = ${text(name)}, durableObjectNamespace = ${text(class_name)})`,
-    ),
-    ...stores.map(({ binding, kind }) => `(name = ${text(binding)}, ${kind} = ${text(`store-${binding}`)})`),
-    ...rates.map((rate) => wrapped(rate.name, "rate", rate)),
-  ];
-  const namespaces = objects.map(
-    ({ class_name }) => `(className = ${text(class_name)}, uniqueKey = ${text(class_name)}, enableSql = true)`,
-  );
-  const modules = { rate: stub("rate"), ...standIns };
-  const flags = config.compatibility_flags.map(text).join(", ");
+export function workerdConfig(served: Served): string {
+  const { build, objectsOf, disk, standIns, door, cacheAt, kvAt } = served;
+  const config = readConfig(build);
   const compatibility = `compatibilityDate = ${text(config.compatibility_date ?? "")}`;
+  const modules = { rate: stub("rate"), ...standIns };
+  const main = [...doorModule(door), ...modulesOf(build, "bundle")];
   return `
 using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
-    (name = "main", worker = (
-      modules = [${[...doorModule(door), ...modulesOf(bundle)].join(", ")}],
-      ${compatibility}, compatibilityFlags = [${flags}],
-      bindings = [${bindings.join(",\n        ")}],
-      durableObjectNamespaces = [${namespaces.join(", ")}],
-      durableObjectStorage = (localDisk = "disk"),
-      cacheApiOutbound = "store-cache",
-    )),
+    ${workerService("main", main, served, config, objectsOf && "objects")},
+    ${objectsOf ? `${workerService("objects", modulesOf(objectsOf, "objects"), served, readConfig(objectsOf), undefined)},` : ""}
     (name = "disk", disk = (path = ${text(disk)}, writable = true)),
     # Nothing that is served here may leave the machine.
     (name = "internet", network = (allow = ["local"])),
-    ${stores.map(({ binding, stub: name }) => storeService(binding, name, compatibility)).join("\n    ")}
-    ${cacheAt === undefined ? storeService("cache", "cache", compatibility) : cacheElsewhere(cacheAt)}
+    ${storesOf(config)
+      .map(({ binding, name }) =>
+        name === "kv" && kvAt !== undefined ? elsewhere(binding, kvAt) : storeService(binding, name, compatibility),
+      )
+      .join("\n    ")}
+    ${cacheAt === undefined ? storeService("cache", "cache", compatibility) : elsewhere("cache", cacheAt)}
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", service = "main")],
   extensions = [(modules = [${Object.entries(modules).map(standInModule).join(", ")}])],
@@ -85,8 +75,59 @@ const config :Workerd.Config = (
 `;
 }
 
-function cacheElsewhere(address: string): string {
-  return `(name = "store-cache", external = (address = ${text(address)}, http = (style = host))),`;
+function readConfig({ wranglerToml }: Build): Config {
+  return unstable_readConfig({ config: wranglerToml }, { hideWarnings: true });
+}
+
+function storesOf(config: Config) {
+  return [
+    ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", name: "kv" })),
+    ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", name: "r2" })),
+  ];
+}
+
+/** With the Durable Objects of its own, or with those of another service. */
+function workerService(
+  name: string,
+  modules: readonly string[],
+  { settings, floodLimit, standIns }: Served,
+  config: Config,
+  objectsService: string | undefined,
+): string {
+  const rates = config.ratelimits.map(({ name, simple: { limit, period } }) => ({
+    ...{ name, limit: floodLimit ?? limit, period },
+  }));
+  const objects = config.durable_objects.bindings;
+  const from = objectsService === undefined ? "" : `, serviceName = ${text(objectsService)}`;
+  const bindings = [
+    ...Object.entries({ ...stringsOf(config.vars), ...settings }).map(
+      ([name, value]) => `(name = ${text(name)}, text = ${text(value)})`,
+    ),
+    ...objects.map(({ name, class_name }) =>
+      name in standIns
+        ? wrapped(name, name)
+        : `(name = ${text(name)}, durableObjectNamespace = (className = ${text(class_name)}${from}))`,
+    ),
+    ...storesOf(config).map(({ binding, kind }) => `(name = ${text(binding)}, ${kind} = ${text(`store-${binding}`)})`),
+    ...rates.map((rate) => wrapped(rate.name, "rate", rate)),
+  ];
+  const namespaces = objects.map(
+    ({ class_name }) => `(className = ${text(class_name)}, uniqueKey = ${text(class_name)}, enableSql = true)`,
+  );
+  const own = `
+      durableObjectNamespaces = [${namespaces.join(", ")}],
+      durableObjectStorage = (localDisk = "disk"),`;
+  const flags = config.compatibility_flags.map(text).join(", ");
+  return `(name = ${text(name)}, worker = (
+      modules = [${modules.join(", ")}],
+      compatibilityDate = ${text(config.compatibility_date ?? "")}, compatibilityFlags = [${flags}],
+      bindings = [${bindings.join(",\n        ")}],${objectsService === undefined ? own : ""}
+      cacheApiOutbound = "store-cache",
+    ))`;
+}
+
+function elsewhere(binding: string, address: string): string {
+  return `(name = ${text(`store-${binding}`)}, external = (address = ${text(address)}, http = (style = host))),`;
 }
 
 function storeService(binding: string, name: string, compatibility: string): string {
@@ -108,12 +149,12 @@ function doorModule(source: string | undefined): string[] {
   return source === undefined ? [] : [`(name = "door.js", esModule = ${text(source)})`];
 }
 
-function modulesOf(bundle: string): string[] {
-  const files = readdirSync(bundle).filter((file) => extname(file) in moduleKinds);
+function modulesOf({ folder }: Build, as: string): string[] {
+  const files = readdirSync(folder).filter((file) => extname(file) in moduleKinds);
   const main = (file: string) => (file === "index.js" ? 0 : 1);
   return files
     .sort((left, right) => main(left) - main(right))
-    .map((file) => `(name = ${text(file)}, ${moduleKinds[extname(file)]} = embed ${text(`bundle/${file}`)})`);
+    .map((file) => `(name = ${text(file)}, ${moduleKinds[extname(file)]} = embed ${text(`${as}/${file}`)})`);
 }
 
 function stringsOf(vars: Record<string, unknown>): Record<string, string> {

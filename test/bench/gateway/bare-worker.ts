@@ -6,13 +6,13 @@ import { workerSource } from "./workers/source.ts";
 const text = (value: string) => JSON.stringify(value);
 
 export interface BareWorker {
-  readonly script: "passthrough" | "least" | "floor" | "upstream" | "cache";
+  readonly script: "passthrough" | "least" | "floor" | "upstream" | "cache" | "kv";
   readonly upstream?: string;
 }
 
 export async function serveBare({ script, upstream = "" }: BareWorker): Promise<WorkerdProcess> {
   const server = new WorkerdProcess(true);
-  const source = script === "cache" ? stub(script) : workerSource(script);
+  const source = script === "cache" || script === "kv" ? stub(script) : workerSource(script);
   const ledger = script === "floor";
   server.configure(`
 using Workerd = import "/workerd/workerd.capnp";
