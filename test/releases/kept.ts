@@ -16,18 +16,14 @@ export function keptReleases(): string[] {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
 }
 
-/** Unpacks the last release, hands it over and removes what it unpacked. */
-export async function withLastRelease<T>(act: (release: Build) => Promise<T>): Promise<T> {
+/** Unpacked, to be served; whoever asks removes it afterwards. */
+export function unpackLastRelease(): Build & { remove: () => void } {
   const [version, ...others] = keptReleases();
   if (version === undefined || others.length > 0) throw new Error("npm run keep-release keeps exactly one release");
   const release = join(releasesFolder, version);
   const folder = mkdtempSync(join(tmpdir(), "sluice-"));
-  try {
-    for (const file of readdirSync(release).filter((name) => name.endsWith(compressed))) {
-      writeFileSync(join(folder, basename(file, compressed)), brotliDecompressSync(readFileSync(join(release, file))));
-    }
-    return await act({ folder, wranglerToml: join(release, "wrangler.toml") });
-  } finally {
-    rmSync(folder, { recursive: true });
+  for (const file of readdirSync(release).filter((name) => name.endsWith(compressed))) {
+    writeFileSync(join(folder, basename(file, compressed)), brotliDecompressSync(readFileSync(join(release, file))));
   }
+  return { folder, wranglerToml: join(release, "wrangler.toml"), remove: () => rmSync(folder, { recursive: true }) };
 }

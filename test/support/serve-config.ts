@@ -11,6 +11,8 @@ export interface Build {
   readonly wranglerToml: string;
 }
 
+export type Store = "cache" | "kv" | "r2";
+
 interface Served {
   /** Its folder lies beside the configuration too, as `bundle`. */
   readonly build: Build;
@@ -25,10 +27,8 @@ interface Served {
   readonly standIns: Readonly<Record<string, string>>;
   /** The source of a module that stands before the bundle, which it imports as `./index.js`. */
   readonly door: string | undefined;
-  /** Where another process stands in for the cache, as `host:port`; else it is a Worker beside the gateway. */
-  readonly cacheAt: string | undefined;
-  /** The same for KV: what is stored there then outlives this process. */
-  readonly kvAt: string | undefined;
+  /** Where other processes stand in for a store, as `host:port`, and outlive this one; else it is a Worker beside the gateway. */
+  readonly storesAt: Readonly<Partial<Record<Store, string>>>;
 }
 
 /** What is read of wrangler.toml, whose type wrangler does not bring along. */
@@ -48,9 +48,13 @@ const text = (value: string) => JSON.stringify(value);
 export const stub = (name: string) => readFileSync(join(import.meta.dirname, "stubs", `${name}.js`), "utf8");
 
 export function workerdConfig(served: Served): string {
-  const { build, objectsOf, disk, standIns, door, cacheAt, kvAt } = served;
+  const { build, objectsOf, disk, standIns, door, storesAt } = served;
   const config = readConfig(build);
   const compatibility = `compatibilityDate = ${text(config.compatibility_date ?? "")}`;
+  const stores = [...storesOf(config), { binding: "cache", store: "cache" } as const].map(({ binding, store }) => {
+    const address = storesAt[store];
+    return address === undefined ? storeHere(binding, store, compatibility) : storeElsewhere(binding, address);
+  });
   const modules = { rate: stub("rate"), ...standIns };
   const main = [...doorModule(door), ...modulesOf(build, "bundle")];
   return `
@@ -62,12 +66,7 @@ const config :Workerd.Config = (
     (name = "disk", disk = (path = ${text(disk)}, writable = true)),
     # Nothing that is served here may leave the machine.
     (name = "internet", network = (allow = ["local"])),
-    ${storesOf(config)
-      .map(({ binding, name }) =>
-        name === "kv" && kvAt !== undefined ? elsewhere(binding, kvAt) : storeService(binding, name, compatibility),
-      )
-      .join("\n    ")}
-    ${cacheAt === undefined ? storeService("cache", "cache", compatibility) : elsewhere("cache", cacheAt)}
+    ${stores.join("\n    ")}
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", service = "main")],
   extensions = [(modules = [${Object.entries(modules).map(standInModule).join(", ")}])],
@@ -81,8 +80,8 @@ function readConfig({ wranglerToml }: Build): Config {
 
 function storesOf(config: Config) {
   return [
-    ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", name: "kv" })),
-    ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", name: "r2" })),
+    ...config.kv_namespaces.map(({ binding }) => ({ binding, kind: "kvNamespace", store: "kv" as const })),
+    ...config.r2_buckets.map(({ binding }) => ({ binding, kind: "r2Bucket", store: "r2" as const })),
   ];
 }
 
@@ -126,12 +125,12 @@ function workerService(
     ))`;
 }
 
-function elsewhere(binding: string, address: string): string {
+function storeElsewhere(binding: string, address: string): string {
   return `(name = ${text(`store-${binding}`)}, external = (address = ${text(address)}, http = (style = host))),`;
 }
 
-function storeService(binding: string, name: string, compatibility: string): string {
-  const module = `(name = "stub", esModule = ${text(stub(name))})`;
+function storeHere(binding: string, store: Store, compatibility: string): string {
+  const module = `(name = "stub", esModule = ${text(stub(store))})`;
   return `(name = ${text(`store-${binding}`)}, worker = (modules = [${module}], ${compatibility})),`;
 }
 

@@ -3,7 +3,7 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { guardKey } from "./canary.ts";
 import { todaysBuild } from "./serve-bundle.ts";
-import { type Build, workerdConfig } from "./serve-config.ts";
+import { type Build, type Store, workerdConfig } from "./serve-config.ts";
 import { WorkerdProcess } from "./serve-process.ts";
 import { testSettings } from "./settings.ts";
 
@@ -19,8 +19,7 @@ export interface ServeOptions {
   readonly floodLimit?: number;
   readonly standIns?: Readonly<Record<string, string>>;
   readonly door?: string;
-  readonly cacheAt?: string;
-  readonly kvAt?: string;
+  readonly storesAt?: Readonly<Partial<Record<Store, string>>>;
 }
 
 export class Server extends WorkerdProcess {
@@ -32,7 +31,7 @@ export class Server extends WorkerdProcess {
 
   /** Over whatever was served and stored here before. */
   async deploy(options: ServeOptions): Promise<void> {
-    const { objectsOf, floodLimit, standIns = {}, door, cacheAt, kvAt } = options;
+    const { objectsOf, floodLimit, standIns = {}, door, storesAt = {} } = options;
     const build = options.build ?? (await todaysBuild());
     await this.kill9();
     this.#bring(build, "bundle");
@@ -40,7 +39,7 @@ export class Server extends WorkerdProcess {
     const settings = { ...testSettings, ...options.settings };
     guardKey(settings.UPSTREAM_API_KEY);
     this.configure(
-      workerdConfig({ build, objectsOf, disk: this.disk, settings, floodLimit, standIns, door, cacheAt, kvAt }),
+      workerdConfig({ build, objectsOf, disk: this.disk, settings, floodLimit, standIns, door, storesAt }),
     );
     await this.restart();
   }

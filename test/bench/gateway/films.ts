@@ -69,7 +69,7 @@ async function setStage(): Promise<Stage> {
     settings,
     tmpfs: true,
     floodLimit: 1_000_000,
-    cacheAt: `127.0.0.1:${cache.port}`,
+    storesAt: { cache: `127.0.0.1:${cache.port}` },
   });
   const init = { method: "POST", headers: { Authorization: `Bearer ${testSettings.APP_SECRET}` } };
   const minted = await fetch(`${gateway.url}/tokens`, { ...init, body: '{"user":"ada","plan":"unlimited"}' });
