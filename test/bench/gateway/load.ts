@@ -7,7 +7,8 @@ export interface Load {
   /** Whole requests as HTTP/1.1 has them, asked in turn. */
   readonly requests: readonly string[];
   readonly connections: number;
-  readonly durationMs: number;
+  /** It goes on for so long, or until so many requests were asked. */
+  readonly until: { readonly durationMs: number } | { readonly asked: number };
 }
 
 export interface Loaded {
