@@ -29,12 +29,13 @@ function drive(): Promise<void> {
       write(socket);
     };
     socket.on("connect", send);
-    socket.on("error", reject);
-    // So a passthrough says that its own connection to the upstream was lost.
-    socket.on("end", () => {
+    const again = () => {
       note(answer === "" ? "the server hung up" : answer);
       drive().then(resolve, reject);
-    });
+    };
+    // So a Worker says that its own connection to the upstream was lost.
+    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? again() : reject(error)));
+    socket.on("end", again);
     socket.on("data", (piece) => {
       answer += piece.toString("latin1");
       if (!isWhole(answer)) return;
