@@ -1,6 +1,10 @@
 // The settings, parsed once: vars and secrets become a Config, or the faults, each with the setting's name.
 import * as z from "zod";
 
+/** The plans that there are without the operator. The last one is there on a developer's machine alone. */
+export const builtInPlanNames = ["anonymous", "free", "pro", "unlimited", "developer"] as const;
+export type BuiltInPlan = (typeof builtInPlanNames)[number];
+
 const none = "none";
 const minSecretBytes = 32;
 
@@ -77,6 +81,7 @@ const settingsSchema = z.object({
   JWT_PLAN_CLAIM: text,
   DEFAULT_PLAN: text.pipe(name.optional()),
   ANONYMOUS: oneOf("open", "turnstile", "off"),
+  SESSION_PLAN: oneOf(...builtInPlanNames),
   TURNSTILE_SECRET: text,
   ALLOWED_ORIGINS: list.pipe(
     z
@@ -131,6 +136,7 @@ export interface Config {
   readonly jwt: { url: string; issuer: string; audience: string; planClaim: string | undefined } | undefined;
   readonly defaultPlan: string;
   readonly anonymous: "open" | "turnstile" | "off";
+  readonly sessionPlan: BuiltInPlan;
   readonly turnstileSecret: string | undefined;
   readonly allowedOrigins: readonly string[];
   readonly publicUrl: string | undefined;
@@ -146,45 +152,74 @@ export interface Config {
 
 export type Reading = { ok: true; config: Config } | { ok: false; faults: readonly Fault[] };
 
+/** All that is wrong at once: what one setting demands of the others is asked even where a third cannot be read. */
 export function readConfig(env: object): Reading {
+  const { settings, unreadable } = readEach(env);
+  const demands = [...missing(settings), ...weak(settings), ...unsafe(settings)];
+  const faults = [
+    ...unreadable,
+    ...demands.filter(({ setting }) => !unreadable.some((known) => known.setting === setting)),
+  ];
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, config: settle(settings) };
+}
+
+/** Each setting by itself; one that cannot be read is as if it were not there. */
+function readEach(env: object): { settings: Settings; unreadable: Fault[] } {
   const parsed = settingsSchema.safeParse(env);
-  if (!parsed.success) {
-    const faults = parsed.error.issues.map(({ path, message }) => ({
-      setting: path[0] as SettingName,
-      problem: message,
-    }));
-    return { ok: false, faults };
-  }
-  const faults = [...missingOrWeak(parsed.data), ...unsafe(parsed.data)];
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, config: settle(parsed.data) };
+  if (parsed.success) return { settings: parsed.data, unreadable: [] };
+  const unreadable = parsed.error.issues.map(({ path, message }) => ({
+    setting: path[0] as SettingName,
+    problem: message,
+  }));
+  const rest = Object.fromEntries(unreadable.map(({ setting }) => [setting, undefined]));
+  return { settings: settingsSchema.parse({ ...env, ...rest }), unreadable };
 }
 
 const secrets = ["SIGNING_SECRET", "APP_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY", "UPSTREAM_API_KEY"] as const;
 
-/** What a setting demands of the others: secrets are required, and long enough outside a developer's machine. */
-function missingOrWeak(settings: Settings): Fault[] {
-  const required: SettingName[] = ["SIGNING_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY"];
-  if (settings.UPSTREAM_URL || settings.MANAGEMENT_URL) required.push("UPSTREAM_API_KEY");
-  if (settings.JWKS_URL) required.push("JWT_ISSUER", "JWT_AUDIENCE");
-  if (settings.ANONYMOUS === "turnstile") required.push("TURNSTILE_SECRET");
-  const missing = required
-    .filter((setting) => settings[setting] === undefined)
-    .map((setting) => ({ setting, problem: "is required" }));
-  if (settings.LOCAL === "true") return missing;
-  const weak = secrets
-    .filter((setting) => required.includes(setting) || setting === "APP_SECRET")
-    .filter((setting) => secretsIn(settings[setting]).some((secret) => byteLength(secret) < minSecretBytes))
-    .map((setting) => ({ setting, problem: `must be at least ${minSecretBytes} bytes` }));
-  return [...missing, ...weak];
+/** What is required, and by which other setting if it is one. */
+function demandsOf({
+  UPSTREAM_URL,
+  MANAGEMENT_URL,
+  JWKS_URL,
+  ANONYMOUS,
+}: Settings): Map<SettingName, SettingName | undefined> {
+  const demands = new Map<SettingName, SettingName | undefined>();
+  for (const setting of ["SIGNING_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY"] as const) demands.set(setting, undefined);
+  if (MANAGEMENT_URL) demands.set("UPSTREAM_API_KEY", "MANAGEMENT_URL");
+  if (UPSTREAM_URL) demands.set("UPSTREAM_API_KEY", "UPSTREAM_URL");
+  if (JWKS_URL) demands.set("JWT_ISSUER", "JWKS_URL").set("JWT_AUDIENCE", "JWKS_URL");
+  if (ANONYMOUS === "turnstile") demands.set("TURNSTILE_SECRET", "ANONYMOUS");
+  return demands;
 }
 
-/** A key must not travel in the clear, nor keys be fetched so, outside a developer's machine. */
+function missing(settings: Settings): Fault[] {
+  return [...demandsOf(settings)]
+    .filter(([setting]) => settings[setting] === undefined)
+    .map(([setting, by]) => ({ setting, problem: by ? `is required with ${by}` : "is required" }));
+}
+
+/** Secrets are long enough outside a developer's machine. */
+function weak(settings: Settings): Fault[] {
+  if (settings.LOCAL === "true") return [];
+  const used = demandsOf(settings);
+  return secrets
+    .filter((setting) => used.has(setting) || setting === "APP_SECRET")
+    .filter((setting) => secretsIn(settings[setting]).some((secret) => byteLength(secret) < minSecretBytes))
+    .map((setting) => ({ setting, problem: `must be at least ${minSecretBytes} bytes` }));
+}
+
+/** Outside a developer's machine no key travels in the clear, nor is fetched so, and no visitor spends without a limit. */
 function unsafe(settings: Settings): Fault[] {
   if (settings.LOCAL === "true") return [];
   const urls: SettingName[] = ["UPSTREAM_URL", "MANAGEMENT_URL", "JWKS_URL", "PUBLIC_URL"];
-  return urls
+  const faults: Fault[] = urls
     .filter((setting) => String(settings[setting] ?? "https:").startsWith("http:"))
     .map((setting) => ({ setting, problem: "must be an https URL" }));
+  if (settings.SESSION_PLAN === "developer") {
+    faults.push({ setting: "SESSION_PLAN", problem: "the plan developer is there only with LOCAL = true" });
+  }
+  return faults;
 }
 
 function secretsIn(value: string | readonly string[] | ReadonlyMap<string, string> | undefined): readonly string[] {
@@ -217,6 +252,7 @@ function settle(settings: Settings): Config {
         : undefined,
     defaultPlan: settings.DEFAULT_PLAN ?? "free",
     anonymous: settings.ANONYMOUS ?? (local ? "open" : "off"),
+    sessionPlan: settings.SESSION_PLAN ?? (local ? "developer" : "anonymous"),
     turnstileSecret: settings.TURNSTILE_SECRET,
     allowedOrigins: settings.ALLOWED_ORIGINS ?? (local ? ["*"] : []),
     publicUrl: settings.PUBLIC_URL,

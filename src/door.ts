@@ -1,11 +1,13 @@
 // What stands in front of every route, in one middleware: settings, request id, CORS, security headers, the log line.
 import type { MiddlewareHandler } from "hono";
+import { matchedRoutes } from "hono/route";
 import { type Reading, readConfig } from "./config.ts";
 import { Problem } from "./errors.ts";
 import { allowOrigin, answerPreflight } from "./wire/cors.ts";
-import type { AppEnv, Exchange } from "./wire/exchange.ts";
+import type { AppContext, AppEnv, Exchange } from "./wire/exchange.ts";
 import { oncePer } from "./wire/once-per.ts";
 import { refuse } from "./wire/refusals.ts";
+import { Reminder } from "./wire/reminder.ts";
 
 const misconfigured = new Problem("MISCONFIGURED", "The deployment is misconfigured. Its log says which setting.");
 
@@ -15,7 +17,10 @@ export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
   const reading = settingsOf(c.env);
   if (!reading.ok) {
     c.res = refuse(misconfigured, exchange);
-    console.error(JSON.stringify({ requestId: exchange.requestId, code: misconfigured.code, faults: reading.faults }));
+    if (reminderOf(c.env).isDue(exchange.startedAt)) {
+      const { requestId } = exchange;
+      console.error(JSON.stringify({ requestId, code: misconfigured.code, faults: reading.faults }));
+    }
   } else if (c.req.method === "OPTIONS") {
     c.res = answerPreflight(c.req.raw, reading.config.allowedOrigins);
   } else {
@@ -24,8 +29,15 @@ export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
     allowOrigin(c.res.headers, c.req.header("Origin") ?? null, reading.config.allowedOrigins);
   }
   finish(c.res.headers, exchange, c.req.url);
-  console.log(logLine(exchange, c.req.method, c.res.status));
+  const { status } = c.res;
+  const log = () => console.log(logLine(c, exchange, status));
+  if (exchange.logAfter) c.executionCtx.waitUntil(exchange.logAfter.then(log, log));
+  else log();
 };
+
+/** An isolate names its wrong settings so often: health checks go on asking. */
+const remindEveryMs = 60_000;
+const reminderOf = oncePer((_: Env) => new Reminder(remindEveryMs));
 
 /** Parsed once an isolate: the runtime hands out one env. */
 export const settingsOf: (env: Env) => Reading = oncePer(readConfig);
@@ -40,20 +52,29 @@ function finish(headers: Headers, exchange: Exchange, url: string): void {
 }
 
 /** Never a body, a key, an `s3Config` or a query string: only what is named here. */
-function logLine(exchange: Exchange, method: string, status: number): string {
-  const { requestId, owner, model, operation, cache, costMicroUsd, startedAt } = exchange;
-  const costUsd = costMicroUsd === undefined ? undefined : costMicroUsd / 1e6;
+function logLine(c: AppContext, exchange: Exchange, status: number): string {
+  const { requestId, owner, model, operation, code, job, cache, costMicroUsd, startedAt } = exchange;
   return JSON.stringify({
     requestId,
     owner,
+    method: c.req.method,
+    route: routeOf(c),
+    // A path may carry the key of a picture or of a hook: it is for the developer's own terminal.
+    path: c.get("config")?.local ? new URL(c.req.url).pathname : undefined,
     model,
     operation,
-    method,
     status,
+    code,
+    job,
     ms: Date.now() - startedAt,
+    cost: costMicroUsd === undefined ? undefined : costMicroUsd / 1e6,
     cache,
-    cost: costUsd,
   });
+}
+
+/** The pattern that matched, as `/v2/:model/run`. Middleware, which is mounted for every method, is no route. */
+function routeOf(c: AppContext): string | undefined {
+  return matchedRoutes(c).find(({ method }) => method !== "ALL")?.path;
 }
 
 /** What an unknown error leaves in the log; its message may name a value, so only its place is kept. */

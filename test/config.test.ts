@@ -67,6 +67,10 @@ describe("what a setting may hold", () => {
     ["ANONYMOUS", "open", { anonymous: "open" }],
     ["ANONYMOUS", "turnstile", { anonymous: "turnstile", turnstileSecret: "t" }],
     ["ANONYMOUS", "off", { anonymous: "off" }],
+    ["SESSION_PLAN", "anonymous", { sessionPlan: "anonymous" }],
+    ["SESSION_PLAN", "pro", { sessionPlan: "pro" }],
+    ["SESSION_PLAN", "developer", { sessionPlan: "developer" }],
+    ["SESSION_PLAN", "", { sessionPlan: "developer" }],
     ["ALLOWED_ORIGINS", "*", { allowedOrigins: ["*"] }],
     [
       "ALLOWED_ORIGINS",
@@ -151,6 +155,7 @@ describe("what a setting may not hold", () => {
     ["PLATFORM_API_KEY", "ann=k1,bob=k1", /each key once/],
     ["DEFAULT_PLAN", "a plan", /expected letters/],
     ["ANONYMOUS", "on", /expected one of open, turnstile, off/],
+    ["SESSION_PLAN", "team", /expected one of anonymous, free, pro, unlimited, developer/],
     ["ALLOWED_ORIGINS", "app.example.com", /expected origins/],
     ["ALLOWED_ORIGINS", "https://app.example.com/", /expected origins/],
     ["ALLOWED_ORIGINS", "https://app.*.example.com", /expected origins/],
@@ -174,14 +179,22 @@ describe("what a setting may not hold", () => {
   });
 
   it.each<[string, Change, string[]]>([
-    ["a real upstream needs its key", { UPSTREAM_URL: "https://api.example.com" }, ["UPSTREAM_API_KEY is required"]],
-    ["so does its management", { MANAGEMENT_URL: "https://rest.example.com/v1" }, ["UPSTREAM_API_KEY is required"]],
+    [
+      "a real upstream needs its key",
+      { UPSTREAM_URL: "https://api.example.com" },
+      ["UPSTREAM_API_KEY is required with UPSTREAM_URL"],
+    ],
+    [
+      "so does its management",
+      { MANAGEMENT_URL: "https://rest.example.com/v1" },
+      ["UPSTREAM_API_KEY is required with MANAGEMENT_URL"],
+    ],
     [
       "verified users need an issuer and an audience",
       { JWKS_URL: "https://id.example.com/keys" },
-      ["JWT_ISSUER is required", "JWT_AUDIENCE is required"],
+      ["JWT_ISSUER is required with JWKS_URL", "JWT_AUDIENCE is required with JWKS_URL"],
     ],
-    ["turnstile needs its secret", { ANONYMOUS: "turnstile" }, ["TURNSTILE_SECRET is required"]],
+    ["turnstile needs its secret", { ANONYMOUS: "turnstile" }, ["TURNSTILE_SECRET is required with ANONYMOUS"]],
   ])("%s", (_, change, expected) => {
     expect(faultsOf(testSettings, change)).toEqual(expected);
   });
@@ -209,6 +222,7 @@ describe("on a developer's machine", () => {
       jwt: undefined,
       defaultPlan: "free",
       anonymous: "open",
+      sessionPlan: "anonymous",
       turnstileSecret: undefined,
       allowedOrigins: ["*"],
       publicUrl: undefined,
@@ -255,7 +269,9 @@ describe("anywhere else", () => {
       const upstream = { UPSTREAM_URL: "https://api.example.com", UPSTREAM_API_KEY: strong("upstream") };
       expect(faultsOf(deployedSettings, upstream)).toEqual([]);
       for (const nothing of ["", "none", undefined]) {
-        expect(faultsOf(deployedSettings, { ...upstream, [setting]: nothing })).toEqual([`${setting} is required`]);
+        const [fault, ...others] = faultsOf(deployedSettings, { ...upstream, [setting]: nothing });
+        expect(fault).toMatch(new RegExp(`^${setting} is required( with UPSTREAM_URL)?$`));
+        expect(others).toEqual([]);
       }
     },
   );
@@ -292,6 +308,25 @@ describe("anywhere else", () => {
     for (const clear of ["http://host.example.com", "HTTP://host.example.com"]) {
       expect(faultsOf(deployedSettings, { ...besides, [setting]: clear })).toEqual([`${setting} must be an https URL`]);
     }
+  });
+
+  it("has no plan for developers", () => {
+    for (const SESSION_PLAN of ["anonymous", "unlimited", ""]) {
+      expect(faultsOf(deployedSettings, { SESSION_PLAN })).toEqual([]);
+    }
+    expect(deployed({ SESSION_PLAN: "" }).sessionPlan).toBe("anonymous");
+    const fault = "SESSION_PLAN the plan developer is there only with LOCAL = true";
+    expect(faultsOf(deployedSettings, { SESSION_PLAN: "developer" })).toEqual([fault]);
+  });
+
+  it("names what cannot be read, what is missing and what is weak together, each once", () => {
+    const change = { BUDGET_DAY_USD: "much", ADMIN_TOKEN: 42, JWKS_URL: "https://id.example.com/keys" };
+    expect(faultsOf(deployedSettings, { ...change, JWT_ISSUER: "i", APP_SECRET: "short" })).toEqual([
+      expect.stringMatching(/^ADMIN_TOKEN .*expected string/),
+      expect.stringMatching(/^BUDGET_DAY_USD expected an amount/),
+      "JWT_AUDIENCE is required with JWKS_URL",
+      "APP_SECRET must be at least 32 bytes",
+    ]);
   });
 
   it("says all that is missing or weak at once", () => {

@@ -170,35 +170,8 @@ describe("a preflight", () => {
   });
 });
 
-describe("the log", () => {
-  it("has one line an exchange, and nothing that the client wrote", async () => {
-    const log = watchLog();
-    const headers = { Authorization: "Bearer key-in-header", Cookie: "cookie-value", "X-Api-Key": "key-in-header" };
-    const body = JSON.stringify({ input: { prompt: "body-value" }, s3Config: { accessSecret: "s3-value" } });
-    const response = await call("POST", "/models/path-value?key=query-value", { headers, body });
-    expect(log.errors).toEqual([]);
-    expect(log.lines).toEqual([
-      {
-        requestId: response.headers.get("X-Request-Id"),
-        method: "POST",
-        status: 405,
-        ms: expect.any(Number),
-      },
-    ]);
-    expect(log.text()).not.toMatch(/-value|key-in-header/);
-  });
-
-  it("has a line for a preflight and for a route that is none", async () => {
-    const log = watchLog();
-    await call("OPTIONS", "/healthz");
-    await call("GET", "/nowhere");
-    expect(log.lines).toMatchObject([
-      { method: "OPTIONS", status: 204 },
-      { method: "GET", status: 404 },
-    ]);
-  });
-
-  it("keeps the place of an unknown error, and not its message, which may name a value", () => {
+describe("an unknown error", () => {
+  it("leaves its place in the log, and not its message, which may name a value", () => {
     const exchange = { requestId: "r-1", startedAt: 0, errorShape: "superset" } as const;
     const line = describeFault(new TypeError("secret-value"), exchange);
     expect(line).not.toContain("secret-value");
@@ -226,7 +199,6 @@ describe("a misconfigured deployment", () => {
       const problem = await expectProblem(await call(method, path, { settings }), "MISCONFIGURED");
       expect(JSON.stringify(problem)).not.toContain(setting);
     }
-    expect(log.errors).toHaveLength(3);
     expect(log.errors[0]).toMatchObject({ code: "MISCONFIGURED", faults: [{ setting, problem: expect.any(String) }] });
     expect(log.lines[0]).toMatchObject({ status: 500, requestId: log.errors[0]?.["requestId"] });
     if (value) expect(log.text()).not.toContain(value);

@@ -1,7 +1,10 @@
 // The document tells of every route that is mounted, and of no other; and it is one that tools can read.
+/// <reference types="vite/types/importMeta.d.ts" />
 import { describe, expect, it } from "vitest";
 import manifest from "../package.json";
 import { app } from "../src/app.ts";
+import { gatewayOperations } from "../src/gateway/app.ts";
+import { operationNames } from "../src/gateway/identity/scope.ts";
 import { call } from "./support/front-door.ts";
 
 interface Operation {
@@ -77,5 +80,23 @@ describe("/openapi.json", () => {
         }
       }
     }
+  });
+});
+
+describe("the README", () => {
+  const [readme = ""] = Object.values(
+    import.meta.glob<string>("../README.md", { query: "?raw", import: "default", eager: true }),
+  );
+
+  it("lists every operation that a token may be for, and no other", () => {
+    const [, listed = ""] = /\n`operations` are ([^;]*);/.exec(readme) ?? [];
+    expect([...listed.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name)).toEqual([...operationNames]);
+  });
+
+  it("names every code that an app or its users may be refused with", () => {
+    const theirs = gatewayOperations.filter(({ access }) => ["public", "user", "app"].includes(access));
+    const codes = new Set(theirs.flatMap(({ errors = [] }) => errors));
+    expect(codes).toContain("MODEL_DISABLED");
+    expect([...codes].filter((code) => !readme.includes(`\`${code}\``))).toEqual([]);
   });
 });

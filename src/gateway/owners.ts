@@ -19,7 +19,17 @@ export function anonymousOwner(id: string): string {
 
 export const anonymousOwnerPattern = /^anon:[0-9a-f]{32}$/;
 
+/** What anonymous visitors of one network pay under together. */
+export const addressPayerPattern = /^addr:[0-9a-f.:]{1,64}\/(32|64)$/;
+
 /** How the operator's routes name a user: by the app's own id, or by an owner as the gateway writes it. */
 export function readOwner(user: string): string {
   return /^(user|anon):/.test(user) ? user : userOwner(user);
+}
+
+/** Whose meter the operator's routes name so. Undefined for an anonymous visitor, whose address has the meter. */
+export function readPayer(user: string): string | undefined {
+  if (addressPayerPattern.test(user)) return user;
+  const owner = readOwner(user);
+  return owner.startsWith(anonymousOwner("")) ? undefined : owner;
 }

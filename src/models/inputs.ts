@@ -18,7 +18,12 @@ export const name = () => z.string().min(1).max(LONGEST_NAME);
 const ADDRESS_OR_DATA = /^(https:\/\/\S+|data:[\s\S]+|[A-Za-z0-9+/=_\s-]+)$/;
 
 export const media = () =>
-  z.string().min(1).max(PAYLOAD_LIMIT).regex(ADDRESS_OR_DATA).describe("An https URL, a data URL, or base64.");
+  z
+    .string()
+    .min(1)
+    .max(PAYLOAD_LIMIT)
+    .regex(ADDRESS_OR_DATA, "expected an https URL, a data URL, or base64")
+    .describe("An https URL, a data URL, or base64.");
 
 export const mediaList = (most = MANY) => z.array(media()).min(1).max(most);
 
@@ -43,7 +48,7 @@ export const size = (...preferred: string[]) =>
   z
     .string()
     .max(11)
-    .regex(WIDTH_BY_HEIGHT)
+    .regex(WIDTH_BY_HEIGHT, "expected WIDTH*HEIGHT in pixels, such as 1024*1024")
     .meta({
       description: `WIDTH*HEIGHT in pixels${preferred.length > 0 ? `; best one of ${preferred.join(", ")}` : ""}.`,
       examples: preferred.length > 0 ? preferred : ["1024*1024"],

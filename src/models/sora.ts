@@ -26,7 +26,7 @@ export const sora = [
       size: z
         .string()
         .max(11)
-        .regex(/^(\d{3,4}p|\d{2,5}\*\d{2,5})$/)
+        .regex(/^(\d{3,4}p|\d{2,5}\*\d{2,5})$/, "expected a resolution such as 720p, or WIDTH*HEIGHT")
         .meta({ description: "A resolution such as 720p, or WIDTH*HEIGHT.", examples: ["720p", "1080p"] })
         .default("720p"),
       duration: seconds(LONGEST_SECONDS),

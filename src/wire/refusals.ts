@@ -2,8 +2,9 @@
 import { asProblem, describeFaults, Problem, renderOpenAiProblem, renderProblem } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 
-export function refuse(thrown: unknown, exchange: Pick<Exchange, "requestId" | "errorShape">): Response {
+export function refuse(thrown: unknown, exchange: Pick<Exchange, "requestId" | "errorShape" | "code">): Response {
   const problem = asProblem(thrown);
+  exchange.code = problem.code;
   return Response.json(render(problem, exchange), { status: problem.status, headers: problem.headers });
 }
 

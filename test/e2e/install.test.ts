@@ -1,4 +1,4 @@
-// What runs before every script: installs where something is missing, and does nothing where nothing is. npm is a stand-in here.
+// What runs before every script: installs where something is missing, and does nothing where nothing is. npm and Node are stand-ins here.
 import {
   chmodSync,
   cpSync,
@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { run } from "./support/checkout.ts";
@@ -35,6 +35,7 @@ beforeEach(() => {
   write("package-lock.json", lockfile, 2000);
   write("node_modules/.package-lock.json", installed, 1000);
   npmEndsWith(0);
+  nodeIsNewEnough(true);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -69,23 +70,77 @@ describe("install.mjs", () => {
     npmEndsWith(7);
     expect(await install()).toMatchObject({ status: 7 });
   });
+
+  it("installs a folder that it is given, where it is, beside what every script needs", async () => {
+    write("test/clients/package-lock.json", lockfile, 2000);
+    const { status, output } = await install("test/clients");
+    expect(status).toBe(0);
+    expect(output).toBe("Installing the packages of test/clients/package-lock.json …\n");
+    expect(readFileSync(join(folder, "test/clients/asked"), "utf8")).toMatch(/^ci /);
+    expect(existsSync(join(folder, "asked"))).toBe(false);
+  });
+});
+
+describe("a Node that is too old", () => {
+  const provided = "node_modules/.cache/sluice-node";
+  beforeEach(() => {
+    mkdirSync(join(folder, "node_modules/.bin"));
+    write(
+      "src/cli/node/package.json",
+      { optionalDependencies: { "node-of-another": "22.0.0", "node-of-this": "22.0.0" } },
+      1000,
+    );
+    write("src/cli/node/package-lock.json", { packages: {} }, 1000);
+    nodeIsNewEnough(false);
+  });
+
+  it("gets another one beside it, by a lockfile of its own, which the npm scripts find", async () => {
+    const bin = "node_modules/node-of-this/bin";
+    npmEndsWith(0, `mkdir -p ${bin} && printf '#!/bin/sh\\n' > ${bin}/node && chmod +x ${bin}/node`);
+    const { status, output } = await install();
+    expect(status).toBe(0);
+    expect(output).toBe("Installing a Node for the scripts, which need 22.18 or later …\n");
+    expect(readFileSync(join(folder, provided, "asked"), "utf8")).toMatch(/^ci /);
+    expect(existsSync(join(folder, provided, "package-lock.json"))).toBe(true);
+    expect(existsSync(join(folder, "node_modules/.bin/node"))).toBe(true);
+    expect(await install()).toMatchObject({ status: 0, output: "" });
+  });
+
+  it("is told where there is none to have", async () => {
+    const { status, output } = await install();
+    expect(status).toBe(1);
+    expect(output).toContain(
+      `The scripts need Node 22.18 or later, and there is none to install for ${process.platform} on ${process.arch}: see https://nodejs.org\n`,
+    );
+  });
 });
 
 function write(path: string, content: unknown, atSecond: number): void {
   const file = join(folder, path);
+  mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
   utimesSync(file, atSecond, atSecond);
 }
 
 /** An npm that notes what it was asked. */
-function npmEndsWith(status: number): void {
-  const npm = join(folder, "bin/npm");
-  writeFileSync(npm, `#!/bin/sh\necho "$@" > asked\nexit ${status}\n`);
-  chmodSync(npm, 0o755);
+function npmEndsWith(status: number, does = ":"): void {
+  standIn("npm", `echo "$@" > asked\n${does}\nexit ${status}`);
 }
 
-async function install(): Promise<{ status: number | null; output: string; asked: string | undefined }> {
-  const process = run(folder, ["src/cli/install.mjs"], { PATH: `${join(folder, "bin")}:/usr/bin:/bin` });
+function nodeIsNewEnough(isNewEnough: boolean): void {
+  standIn("node", `exit ${isNewEnough ? 0 : 1}`);
+}
+
+function standIn(name: string, lines: string): void {
+  const program = join(folder, "bin", name);
+  writeFileSync(program, `#!/bin/sh\n${lines}\n`);
+  chmodSync(program, 0o755);
+}
+
+async function install(
+  ...folders: string[]
+): Promise<{ status: number | null; output: string; asked: string | undefined }> {
+  const process = run(folder, ["src/cli/install.mjs", ...folders], { PATH: `${join(folder, "bin")}:/usr/bin:/bin` });
   const status = await process.ended;
   const asked = join(folder, "asked");
   return { status, output: process.output(), asked: existsSync(asked) ? readFileSync(asked, "utf8") : undefined };

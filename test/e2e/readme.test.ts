@@ -1,9 +1,7 @@
-// What the README tells an app's developer to write, run from its own text: pages, the hook, SDKs, the backend, the operator.
+// What the README tells an app's developer to write, run from its own text: pages, the hook, the backend, the operator. Its SDKs: test/clients.
 import { spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import OpenAI from "openai";
-import runpodSdk from "runpod-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
@@ -59,23 +57,7 @@ describe("a first call", () => {
       expect(await isPicture(shown.src)).toBe(true);
     },
   );
-
-  it("by the SDKs answers", async () => {
-    const code = `${block("A first call", "js", 1)}\nexport function clients() { return { flux, client }; }`;
-    const names = { runpodSdk, OpenAI, url: server.url, token: await mint("ada") };
-    const { clients } = (await runBlock(code, names)) as { clients: () => Clients };
-    const { flux, client } = clients();
-    expect(await flux.runSync({ input: { prompt: "a lighthouse", seed: 7 } })).toMatchObject({ status: "COMPLETED" });
-    const messages = [{ role: "user" as const, content: "Say something." }];
-    const chat = await client.chat.completions.create({ model: "gpt-oss-120b", messages });
-    expect(chat.choices[0]?.message.content).toMatch(/\S/);
-  });
 });
-
-interface Clients {
-  readonly flux: { runSync: (request: object) => Promise<unknown> };
-  readonly client: OpenAI;
-}
 
 async function mint(user: string): Promise<string> {
   const headers = { Authorization: `Bearer ${testSettings.APP_SECRET}` };

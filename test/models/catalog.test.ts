@@ -85,6 +85,13 @@ describe.each(documented)("$id", (facts) => {
     }
   });
 
+  it("tells a text that cannot be right in words for people", () => {
+    for (const name of facts.types.string ?? []) {
+      const { error } = model.input.safeParse(changed(valid, name, "\u0000"));
+      for (const { message } of error?.issues ?? []) expect(message, name).not.toMatch(/pattern|\^/);
+    }
+  });
+
   it("keeps to the documented ranges, ends included", () => {
     for (const [name, [from, to]] of Object.entries(facts.ranges ?? {})) {
       expect(faults(model, changed(valid, name, from)), name).toEqual([]);

@@ -2,6 +2,8 @@
 
 export const testSettings = {
   LOCAL: "true",
+  // The limits of a deployment, unless a test asks for a developer's.
+  SESSION_PLAN: "anonymous",
   SIGNING_SECRET: "signing-secret-of-the-tests-0123456789",
   ADMIN_TOKEN: "admin-token-of-the-tests-0123456789abc",
   APP_SECRET: "app-secret-of-the-tests-0123456789abcd",

@@ -4,10 +4,11 @@ import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
-import { findModel } from "../../models/index.ts";
+import { findModel, models } from "../../models/index.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayEnv } from "../env.ts";
+import { unknownName } from "../known-names.ts";
 import { isUserId, readOwner } from "../owners.ts";
 import { modelNameSchema, usdSchema } from "../rules.ts";
 import { controlReaderOf, controlStub } from "./control-reader.ts";
@@ -63,10 +64,19 @@ export const controlRoutes = new Hono<GatewayEnv>()
     const { model } = c.req.valid("param");
     const { maxUsd, ...flags } = await readSmallJson(c.req.raw, switchSchema);
     const value: ModelSwitch = { ...flags, ...(maxUsd !== undefined && { maxUsd }) };
-    await controlStub(c.env).setModel(model, value);
+    const control = controlStub(c.env);
+    const isNew = !findModel(model) && !(await control.model(model));
+    if (isNew && !value.passthrough) throw new Problem("INVALID_REQUEST", unknownModel(model));
+    await control.setModel(model, value);
     controlReaderOf(c.env).outdate();
     return c.json({ model, ...value });
   });
+
+/** A misspelt one would stay on. */
+function unknownModel(model: string): string {
+  const known = models.map(({ id }) => id);
+  return `${unknownName("model", model, known)}; "passthrough" and "maxUsd" open another`;
+}
 
 function usualSwitch(model: string): ModelSwitch | undefined {
   return findModel(model) && { enabled: true, passthrough: false };

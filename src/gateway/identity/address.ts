@@ -12,8 +12,6 @@ export function addressPayer(address: string): string | undefined {
   return `addr:${prefix.join(":")}::/64`;
 }
 
-export const addressPayerPattern = /^addr:[0-9a-f.:]{1,64}\/(32|64)$/;
-
 function readIpv4(text: string): number[] | undefined {
   const octets = text.split(".");
   if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9]\d{0,2})$/.test(octet))) return undefined;

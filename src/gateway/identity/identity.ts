@@ -55,8 +55,9 @@ export class Identity {
   }
 
   async #verifySession(token: string, now: number): Promise<Principal> {
-    if (this.#config.anonymous === "off") throw anonymousIsOff();
-    return verifySession(this.#keys, token, now);
+    const { anonymous, sessionPlan } = this.#config;
+    if (anonymous === "off") throw anonymousIsOff();
+    return verifySession(this.#keys, token, sessionPlan, now);
   }
 
   async #operator(): Promise<Principal> {

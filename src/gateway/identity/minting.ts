@@ -7,6 +7,7 @@ import { maxKeyLength, readKey, sameKey } from "../../wire/keys.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import { behind, type Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
+import { demandKnown } from "../known-names.ts";
 import { signingKeysOf } from "../signing.ts";
 import { unauthorized } from "./refused-token.ts";
 import { issuedSchema } from "./sessions.ts";
@@ -24,6 +25,7 @@ export const minting = new Hono<GatewayEnv>()
   .post("/tokens", behind<GatewayEnv>(appOnly), async (c) => {
     const config = c.get("config");
     const request = await readSmallJson(c.req.raw, mintSchema);
+    await demandKnown(c, request);
     const { token, expiresAt } = await mintToken(signingKeysOf(config), request, c.get("exchange").startedAt);
     if (token.length > maxKeyLength) throw new Problem("INVALID_REQUEST", "The token would be too long to be sent.");
     const { user, plan = config.defaultPlan } = request;
@@ -42,7 +44,14 @@ export const mintingOperations: readonly Operation[] = [
     access: "app",
     body: mintSchema,
     answer: issuedSchema,
-    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "PAYLOAD_TOO_LARGE"],
+    errors: [
+      "INVALID_JSON",
+      "INVALID_REQUEST",
+      "UNAUTHORIZED",
+      "NOT_FOUND",
+      "PAYLOAD_TOO_LARGE",
+      "CONTROL_UNAVAILABLE",
+    ],
   },
   {
     method: "get",

@@ -1,13 +1,10 @@
 // What an anonymous visitor holds: an owner made up for it, and the address that pays.
 import * as z from "zod";
 import { Problem } from "../../errors.ts";
-import { anonymousOwnerPattern } from "../owners.ts";
+import { addressPayerPattern, anonymousOwnerPattern } from "../owners.ts";
 import type { SigningKeys } from "../signing.ts";
-import { addressPayerPattern } from "./address.ts";
 import { type Signed, signOwn, usualLifetimeSeconds, verifyOwn } from "./own-jwt.ts";
 import { hashOwner, type Principal } from "./principal.ts";
-
-export const anonymousPlan = "anonymous";
 
 const claimsSchema = z.object({
   sub: z.string().regex(anonymousOwnerPattern),
@@ -27,14 +24,15 @@ export function mintSession(
   return signOwn(keys, "session", { sub: owner, payer }, { now, lifetimeSeconds: usualLifetimeSeconds });
 }
 
-export async function verifySession(keys: SigningKeys, token: string, now: number): Promise<Principal> {
+/** Its plan is that of sessions now, whatever it was when the token was made. */
+export async function verifySession(keys: SigningKeys, token: string, plan: string, now: number): Promise<Principal> {
   const claims = await verifyOwn(keys, "session", token, claimsSchema, now);
   return {
     kind: "anonymous",
     owner: claims.sub,
     payer: claims.payer,
     ownerHash: await hashOwner(keys, claims.sub),
-    plan: anonymousPlan,
+    plan,
     tokenId: claims.jti,
     issuedAt: claims.iat * 1000,
     expiresAt: claims.exp * 1000,

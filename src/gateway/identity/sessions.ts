@@ -10,7 +10,7 @@ import { anonymousOwner } from "../owners.ts";
 import { signingKeysOf } from "../signing.ts";
 import { addressPayer } from "./address.ts";
 import type { IdentifyCaller } from "./authenticate.ts";
-import { anonymousIsOff, anonymousPlan, mintSession } from "./session-token.ts";
+import { anonymousIsOff, mintSession } from "./session-token.ts";
 import { isOurHost, verifyTurnstile } from "./turnstile.ts";
 
 const maxResponseLength = 2048;
@@ -42,7 +42,7 @@ export function sessionRoutes(identifyCaller: IdentifyCaller): Hono<GatewayEnv> 
       { owner, payer },
       c.get("exchange").startedAt,
     );
-    return c.json({ token, user: owner, plan: anonymousPlan, expiresAt: new Date(expiresAt).toISOString() });
+    return c.json({ token, user: owner, plan: config.sessionPlan, expiresAt: new Date(expiresAt).toISOString() });
   });
 }
 

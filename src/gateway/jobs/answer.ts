@@ -5,6 +5,7 @@ import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
+import { logJob } from "./logged-job.ts";
 import { endingOf, settle } from "./settling.ts";
 import type { JobEnv } from "./target.ts";
 
@@ -28,7 +29,10 @@ export async function presentJob(
   const body = () => JSON.stringify(presented);
   const telling = ending && settle(c.get("meter"), { ...ending, media: seen.kept }, body);
   if (telling) c.executionCtx.waitUntil(telling.catch(logUnsettled));
-  return { presented, costMicroUsd: seen.joined ? 0 : (ending?.costMicroUsd ?? undefined) };
+  const costMicroUsd = seen.joined ? 0 : (ending?.costMicroUsd ?? undefined);
+  logJob(c, answer.status);
+  if (ending && costMicroUsd !== undefined) c.get("exchange").costMicroUsd = costMicroUsd;
+  return { presented, costMicroUsd };
 }
 
 /** Where the gateway's own links lead to. */
@@ -45,10 +49,7 @@ export async function answerJob(
 ): Promise<Response> {
   const { presented, costMicroUsd } = await presentJob(c, answer, job, handle, partly);
   const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (isFinal(answer.status) && costMicroUsd !== undefined) {
-    c.get("exchange").costMicroUsd = costMicroUsd;
-    headers["X-Cost"] = formatUsd(costMicroUsd);
-  }
+  if (isFinal(answer.status) && costMicroUsd !== undefined) headers["X-Cost"] = formatUsd(costMicroUsd);
   return c.body(JSON.stringify(presented), 200, headers);
 }
 

@@ -1,6 +1,6 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
 import type { Context } from "hono";
-import { Problem } from "../../errors.ts";
+import { asProblem, Problem } from "../../errors.ts";
 import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
 import { authenticate, readControl } from "../guards.ts";
@@ -11,6 +11,7 @@ import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { jobEvents, type Source } from "./job-events.ts";
+import { logJob } from "./logged-job.ts";
 import type { JobEnv } from "./target.ts";
 import { ticketsOf } from "./ticket.ts";
 
@@ -56,19 +57,23 @@ export async function events(c: Context<JobEnv>): Promise<Response> {
       const source = (await cachedSource(c, job, signal)) ?? sourceOf(c, job, signal);
       for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
     } catch (error) {
-      if (!signal.aborted) await write(failure(error)).catch(() => {});
+      const problem = asProblem(error);
+      if (!signal.aborted) {
+        c.get("exchange").code = problem.code;
+        await write(failure(problem)).catch(() => {});
+      }
     } finally {
       clearInterval(heartbeat);
       await writer.close().catch(() => {});
     }
   };
-  c.executionCtx.waitUntil(relay());
+  const relayed = relay();
+  c.executionCtx.waitUntil(relayed);
+  c.get("exchange").logAfter = relayed;
   return new Response(readable, { headers });
 }
 
-function failure(error: unknown): string {
-  const { code, message } =
-    error instanceof Problem ? error : new Problem("INTERNAL", "Something went wrong on our side.");
+function failure({ code, message }: Problem): string {
   return `event: error\ndata: ${JSON.stringify({ code, detail: message })}\n\n`;
 }
 
@@ -96,6 +101,7 @@ function sourceOf(c: Context<JobEnv>, job: Handle, signal: AbortSignal) {
   return {
     poll: async () => {
       const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`));
+      logJob(c, String(status));
       return { status: String(status), stream: Array.isArray(stream) ? stream : [] };
     },
     final: async (): Promise<UpstreamJob> => {

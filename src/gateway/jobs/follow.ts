@@ -11,6 +11,7 @@ import { answerJob, logUnsettled, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { type Handle, handlesOf } from "./handle.ts";
 import { answerLarge, scanLarge } from "./large-answer.ts";
+import { logJob } from "./logged-job.ts";
 import { outlive } from "./outlive.ts";
 import { forgetEnding, isTold } from "./settling.ts";
 import { admit, payerTerms, setQuota, tookNothing } from "./submit.ts";
@@ -73,7 +74,12 @@ export async function stream(c: Context<JobEnv>, waitMs: number, format: string 
   if (typeof status !== "string" || !Array.isArray(stream)) {
     throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is no stream.");
   }
-  if (isFinal(status)) c.executionCtx.waitUntil(settleStreamed(c, job).catch(logUnsettled));
+  logJob(c, status);
+  if (isFinal(status)) {
+    const settled = settleStreamed(c, job).catch(logUnsettled);
+    c.executionCtx.waitUntil(settled);
+    c.get("exchange").logAfter = settled;
+  }
   return c.json(format === "array" ? stream : { status, stream });
 }
 
@@ -96,7 +102,10 @@ export async function cancel(c: Context<JobEnv>): Promise<Response> {
   const job = await ownJob(c);
   const cached = await cachedJob(c, job);
   if (cached) return c.json(cached);
-  if (await getOff(c, job)) return c.json({ id: c.req.param("job"), status: "CANCELLED" });
+  if (await getOff(c, job)) {
+    logJob(c, "CANCELLED");
+    return c.json({ id: c.req.param("job"), status: "CANCELLED" });
+  }
   const upstream = c.get("upstream");
   const segments = [c.get("target").name, "cancel", job.ref];
   const answered = await callUpstream(upstream, { method: "POST", segments, repeatable: true });

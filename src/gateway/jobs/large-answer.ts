@@ -12,6 +12,7 @@ import { answerLimitBytes, readJob, type UpstreamJob } from "../upstream-answer.
 import { logOwnKey } from "../upstream-body.ts";
 import { answerJob, logUnsettled, originOf } from "./answer.ts";
 import { type Handle, handlesOf, isRef } from "./handle.ts";
+import { logJob } from "./logged-job.ts";
 import { completionOf, endingOf, settle } from "./settling.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
@@ -51,6 +52,7 @@ export async function answerLarge(c: Context<JobEnv>, source: ByteSource, job: F
     if (answer && ending) await settle(c.get("meter"), ending, () => noticeOf(c, answer, ending));
   });
   c.executionCtx.waitUntil(told.catch(logUnsettled));
+  c.get("exchange").logAfter = done;
   return c.body(stream, 200, { "Content-Type": "application/json" });
 }
 
@@ -128,6 +130,8 @@ async function concludeSeen(
   const answer = jobOf(facts);
   if (!answer || !isRef(ref)) return undefined;
   const ending = endingOf(answer, c.get("target"), { ref, admission }, seenAt);
+  logJob(c, answer.status);
+  if (ending && ending.costMicroUsd !== null) c.get("exchange").costMicroUsd = ending.costMicroUsd;
   const ended = { ...jobKey(c), known: c.get("target").model, ref, admission, ending };
   const { kept } = await links.conclude(answer, ended, seenAt);
   return ending && { answer, ending: { ...ending, media: kept } };

@@ -136,5 +136,9 @@ function relayEvents(
   const [client, seen] = response.body.tee();
   const cost = new SeenStream(requestBytes).read(seen, c.req.raw.signal).then((stream) => stream.cost(c.get("target")));
   c.executionCtx.waitUntil(cost.then((micro) => settle(micro ?? null)).catch(logUnsettled));
+  const exchange = c.get("exchange");
+  exchange.logAfter = cost.then((micro) => {
+    if (micro !== undefined) exchange.costMicroUsd = micro;
+  });
   return new Response(client, { headers });
 }

@@ -92,6 +92,7 @@ const called = [
   "TOKEN_EXPIRED",
   "TOKEN_REVOKED",
   "OPERATION_FORBIDDEN",
+  "MODEL_FORBIDDEN",
   "MODEL_NOT_FOUND",
   "MODEL_DISABLED",
 ] as const;

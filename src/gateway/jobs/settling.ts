@@ -1,5 +1,5 @@
 // What an answer says of a job's end, and who is told: the payer's meter, once an isolate has seen it.
-import { isFinal, type JobState, jobStates } from "../../contract/states.ts";
+import { isFinal, isJobState } from "../../contract/states.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { Remote } from "../../wire/remote.ts";
 import { admittedAt } from "../admission.ts";
@@ -15,7 +15,7 @@ export function endingOf(
   { ref, admission }: Handle,
   seenAt: number,
 ): Ending | undefined {
-  if (!isState(answer.status) || !isFinal(answer.status)) return undefined;
+  if (!isJobState(answer.status) || !isFinal(answer.status)) return undefined;
   return {
     ...{ admission, ref, status: answer.status, seenAt },
     costMicroUsd: costOf(answer.output, target) ?? null,
@@ -31,10 +31,6 @@ export function completionOf(
 ): number {
   const ranMs = duration(delayTime) + duration(executionTime);
   return ranMs > 0 ? Math.min(seenAt, admittedAt(admission) + Math.round(ranMs)) : seenAt;
-}
-
-function isState(status: string): status is JobState {
-  return (jobStates as readonly string[]).includes(status);
 }
 
 function duration(ms: number | undefined): number {

@@ -11,6 +11,7 @@ import { answerJob, formatUsd, logUnsettled, originOf } from "./answer.ts";
 import type { Envelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { answerLarge } from "./large-answer.ts";
+import { logJob } from "./logged-job.ts";
 import { outlive } from "./outlive.ts";
 import { admit, admitRequest, openEnvelope, relay, replay, type Submission, setQuota, submit } from "./submit.ts";
 import { type JobEnv, jobKey } from "./target.ts";
@@ -73,6 +74,8 @@ async function answerHit(
   const job = { ref: reuse.refOf(own.key), admission: sharedAdmission(operation, now) };
   const id = await handlesOf(c.get("config")).mint(jobKey(c), job);
   const answer = operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(own, originOf(c));
+  logJob(c, answer.status);
+  c.get("exchange").costMicroUsd = 0;
   const ageSeconds = Math.max(0, Math.floor((now - own.media.completedAt) / 1000));
   const response = c.json({ id, ...answer }, 200, { Age: String(ageSeconds), "X-Cost": formatUsd(0) });
   return marked(c, response, "HIT");

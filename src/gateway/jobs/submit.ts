@@ -13,6 +13,7 @@ import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { handlesOf, isRef } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
 import { answerLarge } from "./large-answer.ts";
+import { logJob } from "./logged-job.ts";
 import { outlive } from "./outlive.ts";
 import { type JobEnv, jobKey } from "./target.ts";
 
@@ -210,7 +211,10 @@ export async function replay(
   const handle = await handlesOf(c.get("config")).mint(jobKey(c), job);
   const upstream = c.get("upstream");
   const model = c.get("target").name;
-  if (operation === "run") return c.json({ id: handle, status: "IN_QUEUE" });
+  if (operation === "run") {
+    logJob(c, "IN_QUEUE");
+    return c.json({ id: handle, status: "IN_QUEUE" });
+  }
   const answered = await callUpstream(upstream, {
     ...{ method: "GET", segments: [model, "status-sync", job.ref], query: `wait=${waitMs}`, repeatable: true, waitMs },
   });

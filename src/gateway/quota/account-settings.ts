@@ -1,6 +1,7 @@
 // What the operator set for one payer: a plan, rules of its own, grants, and what was revoked.
 import type { Rule } from "../rules.ts";
-import { PlansReader, rulesOf } from "./plans.ts";
+import type { PlanClaim } from "./metering.ts";
+import { knownPlan, PlansReader, rulesOf } from "./plans.ts";
 
 export interface Grant {
   readonly unit: Rule["unit"];
@@ -17,11 +18,21 @@ export interface AccountSettings {
   readonly grants: readonly Grant[];
 }
 
+/** The plan whose rules hold, and who says so. */
+export interface HeldPlan {
+  readonly plan: string;
+  readonly planFrom: PlanClaim["planFrom"] | "operator";
+  /** What was said instead, where nobody knows a plan of that name. */
+  readonly unknownPlan?: string;
+}
+
 const usual: AccountSettings = { grants: [] };
 
 export class Settings {
   readonly #sql: SqlStorage;
   #current: AccountSettings;
+  /** Whether the operator set anything, be it taken back since. */
+  #isSet: boolean;
   readonly #plans = new PlansReader();
   readonly #revoked = new Map<string, number>();
 
@@ -29,6 +40,7 @@ export class Settings {
     this.#sql = sql;
     const row = sql.exec<{ json: string }>("SELECT json FROM settings").toArray()[0];
     this.#current = row ? JSON.parse(row.json) : usual;
+    this.#isSet = row !== undefined;
     const revocations = sql.exec<{ name: string; at: number }>("SELECT name, at FROM revocations");
     for (const { name, at } of revocations) this.#revoked.set(name, at);
   }
@@ -37,13 +49,27 @@ export class Settings {
     return this.#current;
   }
 
+  /** Whether the operator ever set or revoked something. */
+  get isTouched(): boolean {
+    return this.#isSet || this.#revoked.size > 0;
+  }
+
   change(next: AccountSettings, now: number): void {
     this.#current = { ...next, grants: next.grants.filter(({ expiresAt }) => expiresAt > now) };
+    this.#isSet = true;
     this.#sql.exec("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?)", JSON.stringify(this.#current));
   }
 
   rules(plan: string, plans: string): readonly Rule[] {
     return this.#current.rules ?? rulesOf(this.#current.plan ?? plan, this.#plans.read(plans));
+  }
+
+  held({ plan, planFrom, plans }: PlanClaim & { readonly plans: string }): HeldPlan {
+    const override = this.#current.plan;
+    const said = override ?? plan;
+    const known = knownPlan(said, this.#plans.read(plans));
+    const from = override === undefined ? planFrom : "operator";
+    return { plan: known, planFrom: from, ...(known !== said && { unknownPlan: said }) };
   }
 
   granted(now: number): Partial<Record<Rule["unit"], number>> {

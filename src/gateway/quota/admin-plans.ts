@@ -8,8 +8,9 @@ import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { ControlView } from "../control/control-view.ts";
 import type { GatewayEnv } from "../env.ts";
+import { demandKnown } from "../known-names.ts";
 import { planNameSchema, type Rule, rulesSchema } from "../rules.ts";
-import { builtInPlans, plansText } from "./plans.ts";
+import { findPlan, localPlans, plansText, plansWithoutOperator } from "./plans.ts";
 
 const planParam = z.object({ plan: planNameSchema });
 const planSchema = z.strictObject({ rules: rulesSchema }).meta({ id: "Plan" });
@@ -23,11 +24,12 @@ export interface PlanKeeper {
 
 const known = new WeakMap<ControlView, { version: number; plans: string }>();
 
-/** The operator's plans as a meter is told them, made once for each version that the isolate reads. */
-export function plansOf(control: ControlView): string {
+/** The plans that are not built in as a meter is told them, made once for each version that the isolate reads. */
+export function plansOf(control: ControlView, local: boolean): string {
   const made = known.get(control);
   if (made?.version === control.version) return made.plans;
-  const plans = plansText(Object.fromEntries([...control.plans].map(([name, { rules }]) => [name, rules])));
+  const operators = Object.fromEntries([...control.plans].map(([name, { rules }]) => [name, rules]));
+  const plans = plansText({ ...localPlans(local), ...operators });
   known.set(control, { version: control.version, plans });
   return plans;
 }
@@ -37,14 +39,14 @@ export function planRoutes(keeper: PlanKeeper): Hono<GatewayEnv> {
   const routes = new Hono<GatewayEnv>();
   routes.get("/admin/plans/:plan", zValidator("param", planParam, orRefuse), async (c) => {
     const { plan } = c.req.valid("param");
-    const builtIn = Object.hasOwn(builtInPlans, plan) ? builtInPlans[plan] : undefined;
-    const rules = (await keeper.find(c.env, plan)) ?? builtIn;
+    const rules = (await keeper.find(c.env, plan)) ?? findPlan(plansWithoutOperator(c.get("config").local), plan);
     if (!rules) throw new Problem("NOT_FOUND", "There is no such plan.");
     return c.json({ plan, rules });
   });
   routes.put("/admin/plans/:plan", zValidator("param", planParam, orRefuse), async (c) => {
     const { plan } = c.req.valid("param");
     const { rules } = await readSmallJson(c.req.raw, planSchema);
+    await demandKnown(c, { rules });
     await keeper.set(c.env, plan, rules);
     return c.json({ plan, rules });
   });
@@ -67,6 +69,6 @@ export const planOperations: readonly Operation[] = [
     access: "operator",
     body: planSchema,
     answer: planAnswerSchema,
-    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE"],
+    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE", "CONTROL_UNAVAILABLE"],
   },
 ];

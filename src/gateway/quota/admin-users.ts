@@ -3,11 +3,13 @@ import { zValidator } from "@hono/zod-validator";
 import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
+import { Problem } from "../../errors.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
 import { readControl } from "../guards.ts";
-import { isUserId, readOwner } from "../owners.ts";
+import { demandKnown } from "../known-names.ts";
+import { isUserId, readPayer } from "../owners.ts";
 import { microUsd, planNameSchema, rulesSchema } from "../rules.ts";
 import type { AccountSettings, Grant } from "./account-settings.ts";
 import { plansOf } from "./admin-plans.ts";
@@ -16,7 +18,17 @@ import { meterOf, orUnavailable } from "./meter-stub.ts";
 import { endOf } from "./periods.ts";
 import { limitSchema, renderLimit, renderSpent, spentSchema } from "./usage.ts";
 
-const userParam = z.object({ user: z.string().refine(isUserId, "expected a user's id") });
+const payerParam = z.object({
+  user: z
+    .string()
+    .refine(isUserId, "expected a user's id")
+    .transform((user, context) => {
+      const payer = readPayer(user);
+      if (payer === undefined) context.addIssue({ code: "custom", message: visitorsPayAtTheirs });
+      return payer ?? z.NEVER;
+    }),
+});
+const visitorsPayAtTheirs = "an anonymous visitor has the quota of its address: name that, as addr:203.0.113.7/32";
 
 const unitSchema = z.enum(["requests", "jobs", "usd"]);
 const changeSchema = z
@@ -39,27 +51,32 @@ const grantSchema = z
 const userSchema = z
   .object({
     user: z.string(),
-    plan: z.string().nullable().describe("What the operator set; null leaves it to the token."),
-    rules: rulesSchema.nullable(),
+    plan: z.string().describe("The plan that holds for the last token that submitted something."),
+    planFrom: z
+      .enum(["operator", "token", "session", "default"])
+      .describe("Who says so: the operator's choice for the user, else the token, SESSION_PLAN or DEFAULT_PLAN."),
+    unknownPlan: z.string().nullable().describe("What they said instead, where there is no such plan."),
+    rules: rulesSchema.nullable().describe("The operator's for the user, which go before any plan's."),
     grants: z.array(z.object({ unit: unitSchema, amount: z.number(), expiresAt: z.iso.datetime() })),
     revokedAt: z.iso.datetime().nullable(),
-    limits: z.array(limitSchema).describe("Under the operator's plan or rules, else under the default plan."),
+    limits: z.array(limitSchema).describe("Under the operator's rules, else under that plan."),
     spent: spentSchema,
   })
   .meta({ id: "User" });
 
 /** Stands behind `operatorOnly`. */
 export const userRoutes = new Hono<GatewayEnv>()
-  .get("/admin/users/:user", zValidator("param", userParam, orRefuse), async (c) =>
+  .get("/admin/users/:user", zValidator("param", payerParam, orRefuse), async (c) =>
     c.json(await describeUser(c, c.req.valid("param").user)),
   )
-  .patch("/admin/users/:user", zValidator("param", userParam, orRefuse), async (c) => {
+  .patch("/admin/users/:user", zValidator("param", payerParam, orRefuse), async (c) => {
     const { user } = c.req.valid("param");
     const change = await readSmallJson(c.req.raw, changeSchema);
+    await demandKnown(c, change);
     await changeUser(c, user, (settings) => applied(settings, change));
     return c.json(await describeUser(c, user));
   })
-  .post("/admin/users/:user/grant", zValidator("param", userParam, orRefuse), async (c) => {
+  .post("/admin/users/:user/grant", zValidator("param", payerParam, orRefuse), async (c) => {
     const { user } = c.req.valid("param");
     const { unit, amount, expiresAt } = await readSmallJson(c.req.raw, grantSchema);
     const end = expiresAt === undefined ? endOf("month", c.get("exchange").startedAt) : Date.parse(expiresAt);
@@ -67,16 +84,16 @@ export const userRoutes = new Hono<GatewayEnv>()
     await changeUser(c, user, (settings) => ({ ...settings, grants: [...settings.grants, grant].slice(-maxGrants) }));
     return c.json(await describeUser(c, user));
   })
-  .post("/admin/users/:user/reset", zValidator("param", userParam, orRefuse), async (c) => {
+  .post("/admin/users/:user/reset", zValidator("param", payerParam, orRefuse), async (c) => {
     const { user } = c.req.valid("param");
-    await orUnavailable(meterOf(c.env, readOwner(user)).reset());
+    await orUnavailable(meterOf(c.env, user).reset());
     return c.json(await describeUser(c, user));
   });
 
 const maxGrants = 50;
 
-async function changeUser(c: GatewayContext, user: string, change: (settings: AccountSettings) => AccountSettings) {
-  const meter = meterOf(c.env, readOwner(user));
+async function changeUser(c: GatewayContext, payer: string, change: (settings: AccountSettings) => AccountSettings) {
+  const meter = meterOf(c.env, payer);
   await orUnavailable(meter.settings().then((settings) => meter.configure(change(settings))));
 }
 
@@ -92,30 +109,30 @@ function applied(settings: AccountSettings, { plan, rules }: z.output<typeof cha
   };
 }
 
-async function describeUser(c: GatewayContext, user: string): Promise<z.output<typeof userSchema>> {
-  const owner = readOwner(user);
-  const meter = meterOf(c.env, owner);
-  const plans = plansOf(await readControl(c));
-  const claims = { plan: c.get("config").defaultPlan, plans, token: undefined };
-  const [settings, usage, revokedAt] = await orUnavailable(
-    Promise.all([meter.settings(), meter.usage(claims), meter.revokedAt(owner)]),
-  );
+async function describeUser(c: GatewayContext, payer: string): Promise<z.output<typeof userSchema>> {
+  const { defaultPlan, local } = c.get("config");
+  const plans = plansOf(await readControl(c), local);
+  const account = await orUnavailable(meterOf(c.env, payer).account(payer, { defaultPlan, plans }));
+  if (!account) throw new Problem("NOT_FOUND", "This user never submitted anything, and nothing was set for it.");
+  const { plan, planFrom, unknownPlan = null, settings, revokedAt } = account;
   return {
-    user: owner,
-    plan: settings.plan ?? null,
+    user: payer,
+    plan,
+    planFrom,
+    unknownPlan,
     rules: settings.rules ? [...settings.rules] : null,
     grants: settings.grants.map(({ unit, amount, expiresAt }) => ({
       ...{ unit, amount: unit === "usd" ? microUsdAsUsd(amount) : amount },
       expiresAt: new Date(expiresAt).toISOString(),
     })),
     revokedAt: revokedAt === undefined ? null : new Date(revokedAt).toISOString(),
-    limits: usage.limits.map(renderLimit),
-    spent: renderSpent(usage.totals),
+    limits: account.limits.map(renderLimit),
+    spent: renderSpent(account.totals),
   };
 }
 
-const read = ["INVALID_REQUEST", "UNAUTHORIZED", "METER_UNAVAILABLE"] as const;
-const written = [...read, "INVALID_JSON", "PAYLOAD_TOO_LARGE"] as const;
+const read = ["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "METER_UNAVAILABLE", "CONTROL_UNAVAILABLE"] as const;
+const written = ["INVALID_JSON", "PAYLOAD_TOO_LARGE", ...read] as const;
 const path = "/admin/users/{user}";
 
 export const userOperations: readonly Operation[] = [

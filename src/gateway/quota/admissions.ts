@@ -12,7 +12,7 @@ import { payersAccount } from "./spending.ts";
 import { type Account, standingsOf } from "./standings.ts";
 
 /** Whose rules count: what the token claims, and what it narrows. */
-export type Claims = Pick<AdmitRequest, "plan" | "plans" | "token">;
+export type Claims = Pick<AdmitRequest, "plan" | "planFrom" | "plans" | "token">;
 
 /** The request passes every rule, and the app's budget must be asked before it is admitted. */
 export const needsLease = Symbol("needs a lease");
@@ -51,6 +51,7 @@ export class Admissions {
   }
 
   #admitByRules(request: AdmitRequest, now: number): AdmitAnswer | typeof needsLease {
+    this.#stores.lastClaim.note(request);
     const accounts = this.#accounts(request, now);
     const standings = accounts.flatMap((account) => standingsOf(account, this.#stores, request, now));
     /** The relay asks twice where the first answer was lost. */
@@ -69,7 +70,7 @@ export class Admissions {
     return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, request)) };
   }
 
-  #accounts({ plan, plans, token }: Claims, now: number): Account[] {
+  #accounts({ plan, plans, token }: Pick<Claims, "plan" | "plans" | "token">, now: number): Account[] {
     const { settings } = this.#stores;
     const payers = { id: payersAccount, rules: settings.rules(plan, plans), granted: settings.granted(now) };
     if (!token) return [payers];

@@ -3,6 +3,7 @@ import { Settings } from "./account-settings.ts";
 import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Journal } from "./journal.ts";
+import { LastClaim } from "./last-claim.ts";
 import { Leases } from "./leases.ts";
 import { type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
 import { Outbox } from "./outbox.ts";
@@ -21,6 +22,7 @@ function open(sql: SqlStorage) {
     idempotency: new Idempotency(sql),
     outbox: new Outbox(sql),
     settings: new Settings(sql),
+    lastClaim: new LastClaim(sql),
     leases: new Leases(sql),
     gallery: new Gallery(sql),
   };
@@ -73,6 +75,9 @@ export class MeterStores {
   }
   get settings(): Settings {
     return this.#open.settings;
+  }
+  get lastClaim(): LastClaim {
+    return this.#open.lastClaim;
   }
   get leases(): Leases {
     return this.#open.leases;

@@ -4,8 +4,14 @@ import type { ErrorCode } from "../../errors.ts";
 import type { Kind } from "../../models/model.ts";
 import type { Rule } from "../rules.ts";
 
+/** Which plan a caller comes with, and who says so. */
+export interface PlanClaim {
+  readonly plan: string;
+  readonly planFrom: "token" | "session" | "default";
+}
+
 /** Asked before the relay: the meter answers in one turn, and what it counts is all or nothing. */
-export interface AdmitRequest {
+export interface AdmitRequest extends PlanClaim {
   readonly admission: string;
   readonly owner: string;
   /** What the operator's revocations are held against, at once and not only within 20 s. */
@@ -13,9 +19,7 @@ export interface AdmitRequest {
   readonly model: string;
   readonly kind: Kind | undefined;
   readonly operation: "run" | "runsync" | "retry" | "openai";
-  /** The plan that the token claims, else the default one; the operator's override in the meter goes before it. */
-  readonly plan: string;
-  /** The operator's plans by name, as control has them, in JSON. */
+  /** The plans that are not built in, by name, in JSON. */
   readonly plans: string;
   /** The token's own narrowing, counted per token. */
   readonly token:

@@ -110,4 +110,5 @@ export const steps: readonly string[] = [
   CREATE TABLE counted (turn INTEGER NOT NULL);
   INSERT INTO counted VALUES (0);
   `,
+  "CREATE TABLE last_claim (id INTEGER PRIMARY KEY CHECK (id = 1), plan TEXT NOT NULL, planFrom TEXT NOT NULL)",
 ];

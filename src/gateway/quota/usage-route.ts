@@ -39,8 +39,7 @@ export const usageRoute = new Hono<GatewayEnv>().get(
     const meter = meterOf(c.env, payer);
     const reads = Promise.all([meter.usage(claims), meter.jobs(owner, undefined, 0, shownJobs)]);
     const [usage, { jobs }] = await orUnavailable(reads);
-    const plan = usage.plan ?? claims.plan;
-    return c.json({ plan, limits: usage.limits.map(renderLimit), jobs: jobs.map(renderJob) });
+    return c.json({ plan: usage.plan, limits: usage.limits.map(renderLimit), jobs: jobs.map(renderJob) });
   },
 );
 

@@ -1,5 +1,6 @@
 // What of every rule is used, as users and operators read it.
 import * as z from "zod";
+import type { HeldPlan } from "./account-settings.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import type { Standing } from "./decide.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -13,17 +14,15 @@ export interface LimitUsage {
   readonly resetsAt: number | null;
 }
 
-export interface MeterUsage {
-  /** What the operator set, which goes before the claimed plan. */
-  readonly plan: string | undefined;
+export interface MeterUsage extends HeldPlan {
   readonly limits: readonly LimitUsage[];
   readonly totals: { readonly known: number; readonly assumed: number; readonly reserved: number };
 }
 
-export function describeUsage(stores: MeterStores, standings: readonly Standing[]): MeterUsage {
+export function describeUsage(stores: MeterStores, held: HeldPlan, standings: readonly Standing[]): MeterUsage {
   const { known, assumed, reserved } = stores.spending.totals();
   return {
-    plan: stores.settings.current.plan,
+    ...held,
     limits: standings.map(describeLimit),
     totals: { known, assumed, reserved },
   };

@@ -7,6 +7,7 @@ import { remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
 import { keepResult } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
+import { describeAccount, type MeterAccount } from "./account.ts";
 import type { AccountSettings } from "./account-settings.ts";
 import { Admissions, type Claims, needsLease } from "./admissions.ts";
 import { type Budget, budgetName } from "./budget.ts";
@@ -129,7 +130,12 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   usage(claims: Claims): MeterUsage {
-    return describeUsage(this.#stores, this.#admissions.standings(claims, this.clock()));
+    const held = this.#stores.settings.held(claims);
+    return describeUsage(this.#stores, held, this.#admissions.standings(claims, this.clock()));
+  }
+
+  account(owner: string, defaults: { readonly defaultPlan: string; readonly plans: string }): MeterAccount | undefined {
+    return describeAccount(this.#stores, this.#admissions, owner, defaults, this.clock());
   }
 
   settings(): AccountSettings {
@@ -148,10 +154,6 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   revoke(owner: string, at: number, token?: { readonly id: string; readonly expiresAt: number }): void {
     if (token) this.#stores.settings.revokeToken(token.id, token.expiresAt, this.clock());
     else this.#stores.settings.revokeOwner(owner, at);
-  }
-
-  revokedAt(owner: string): number | undefined {
-    return this.#stores.settings.revokedAt(owner);
   }
 
   #arm(): void {

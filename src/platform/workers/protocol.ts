@@ -15,7 +15,9 @@ import { knock } from "./knock.ts";
 import { checked, readResult, resultBytes, resultSchema } from "./result.ts";
 
 const chunkSchema = z.looseObject({ output: z.unknown() });
-const workerSchema = z.object({ worker: z.string().regex(/^[\w.-]{1,128}$/) });
+const workerSchema = z.object({
+  worker: z.string().regex(/^[\w.-]{1,128}$/, "expected a name of letters, digits, _, . and -"),
+});
 const batchSchema = z.object({ batch_size: z.coerce.number().int().min(1).max(100).default(1) });
 const pingSchema = z.object({
   job_id: z

@@ -30,6 +30,7 @@ const request: Omit<AdmitRequest, "admission"> = {
     kind,
     operation: "run",
     plan: "bench",
+    planFrom: "token",
     plans: plansText({ bench: rules }),
     token: undefined,
   },

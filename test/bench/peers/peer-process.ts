@@ -1,7 +1,7 @@
 // A peer on Node: one process on a free port, watched as workerd is.
 import { type ChildProcess, spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { eventually } from "../../support/serve-eventually.ts";
+import { freePort } from "../../support/serve-locally.ts";
 import { cpuMsOf } from "../../support/serve-process.ts";
 
 const startsWithinMs = 20_000;
@@ -43,13 +43,4 @@ export class PeerProcess {
     this.#child.kill("SIGKILL");
     await ended;
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }

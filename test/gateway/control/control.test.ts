@@ -8,6 +8,7 @@ import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 
 const key = testSettings.ADMIN_TOKEN;
+const model = "gpt-oss-120b";
 const put = (model: string, body: unknown) => send(isolate(), "PUT", `/admin/models/${model}`, { key, body });
 const get = (model: string) => send(isolate(), "GET", `/admin/models/${model}`, { key });
 const revoke = (user: string, body?: unknown) => send(isolate(), "POST", `/admin/users/${user}/revoke`, { key, body });
@@ -79,15 +80,16 @@ describe("the operator", () => {
   });
 
   it.each<[string, string, unknown]>([
-    ["a passthrough without a price", "poet", { passthrough: true }],
-    ["a price below nothing", "poet", { maxUsd: -1 }],
-    ["a word for a switch", "poet", { enabled: "no" }],
-    ["an unknown key", "poet", { disabled: true }],
-    ["a model that is a path", "..%2Fpoet", {}],
+    ["a passthrough without a price", model, { passthrough: true }],
+    ["a price below nothing", model, { maxUsd: -1 }],
+    ["a word for a switch", model, { enabled: "no" }],
+    ["an unknown key", model, { disabled: true }],
+    ["a model that is a path", `..%2F${model}`, {}],
+    ["a misspelt model", "gpt-oss-12b", { enabled: false }],
     ["a model of 10 KB", "x".repeat(10_240), {}],
-  ])("is refused %s", async (_, model, body) => {
-    expect((await put("poet", {})).status).toBe(200);
-    expect(await refusalOf(await put(model, body))).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
+  ])("is refused %s", async (_, named, body) => {
+    expect((await put(model, {})).status).toBe(200);
+    expect(await refusalOf(await put(named, body))).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
   });
 
   it("revokes a user by the app's id or as an owner, with or without a body", async () => {
@@ -122,9 +124,9 @@ describe("the operator", () => {
 
   it.each([
     ["POST", "/admin/users/ada/revoke", undefined],
-    ["PUT", "/admin/models/poet", {}],
-    ["PUT", "/admin/models/poet/", {}],
-    ["GET", "/admin/models/poet", undefined],
+    ["PUT", `/admin/models/${model}`, {}],
+    ["PUT", `/admin/models/${model}/`, {}],
+    ["GET", `/admin/models/${model}`, undefined],
     ["GET", "/admin/nothing", undefined],
   ])("is asked for at %s %s", async (method, path, body) => {
     for (const wrong of [undefined, `${key}x`, key.slice(1), testSettings.APP_SECRET, testSettings.PLATFORM_API_KEY]) {

@@ -7,6 +7,7 @@ import { decodePart } from "../../support/provider.ts";
 import { testSettings } from "../../support/settings.ts";
 
 const key = testSettings.APP_SECRET;
+const [painter, poet] = ["black-forest-labs-flux-1-schnell", "gpt-oss-120b"];
 const mint = (body: unknown, within = isolate()) => send(within, "POST", "/tokens", { key, body });
 const tokenFor = async (body: unknown) => {
   const response = await mint(body);
@@ -30,26 +31,26 @@ describe("a minted token", () => {
   it("carries everything that narrows it to the principal", async () => {
     const rules = [
       { unit: "requests", limit: 5, per: "minute" },
-      { unit: "jobs", limit: 2, models: ["painter"] },
+      { unit: "jobs", limit: 2, models: [painter] },
       { unit: "usd", limit: 0.5, per: "day" },
     ];
-    const grants = { plan: "pro", models: ["painter"], operations: ["run", "status"], rules };
+    const grants = { plan: "pro", models: [painter], operations: ["run", "status"], rules };
     const token = await tokenFor({ user: "ada", ...grants, maxCostUsd: 0.1, ttlSeconds: 60 });
-    const principal = await principalOf(await ask(isolate(), token));
+    const principal = await principalOf(await ask(isolate(), token, `/v2/${painter}/status/job-1`));
     expect(principal).toMatchObject({ kind: "user", owner: "user:ada", payer: "user:ada", ...grants });
     expect(principal.maxCostMicroUsd).toBe(100_000);
     expect(principal).not.toHaveProperty("maxCostUsd");
   });
 
   it("is for its own models and operations", async () => {
-    const token = await tokenFor({ user: "ada", models: ["painter"], operations: ["status"] });
+    const token = await tokenFor({ user: "ada", models: [painter], operations: ["status"] });
     const at = async (path: string, method = "GET") => {
       const response = await ask(isolate(), token, path, method);
       return response.ok ? 200 : refusalOf(response);
     };
-    expect(await at("/v2/painter/status/job-1")).toBe(200);
-    expect(await at("/v2/poet/status/job-1")).toMatchObject({ status: 403, code: "MODEL_FORBIDDEN" });
-    expect(await at("/v2/painter/run", "POST")).toMatchObject({ status: 403, code: "OPERATION_FORBIDDEN" });
+    expect(await at(`/v2/${painter}/status/job-1`)).toBe(200);
+    expect(await at(`/v2/${poet}/status/job-1`)).toMatchObject({ status: 403, code: "MODEL_FORBIDDEN" });
+    expect(await at(`/v2/${painter}/run`, "POST")).toMatchObject({ status: 403, code: "OPERATION_FORBIDDEN" });
   });
 
   it.each<[string, object]>([
@@ -74,9 +75,44 @@ describe("a minted token", () => {
     expect(await refusalOf(await mint(body))).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
   });
 
+  it.each<[string, object, RegExp]>([
+    ["a plan", { plan: "pr0" }, /^plan: "pr0" is not known; there are anonymous, free, pro, unlimited, developer$/],
+    ["a model", { models: [painter, "poet"] }, /^models: "poet" is not known; there are .*gpt-oss-120b/],
+    ["a rule's model", { rules: [{ unit: "jobs", limit: 1, models: ["poet"] }] }, /^rules: "poet" .* image, .*gpt-oss/],
+  ])("is not minted with %s that nobody knows: the answer says what there is", async (_, grants, detail) => {
+    const refusal = await refusalOf(await mint({ user: "ada", ...grants }));
+    expect(refusal).toEqual({ status: 400, code: "INVALID_REQUEST", detail: expect.stringMatching(detail) });
+  });
+
+  it("may name what the operator made a moment ago in another isolate", async () => {
+    const within = isolate();
+    const asked = { user: "ada", plan: "team", models: ["my-endpoint"] };
+    expect((await mint(asked, within)).status).toBe(400);
+    const admin = (path: string, body: object) =>
+      send(isolate(), "PUT", `/admin${path}`, { key: testSettings.ADMIN_TOKEN, body });
+    await admin("/plans/team", { rules: [] });
+    await admin("/models/my-endpoint", { passthrough: true, maxUsd: 1 });
+    expect((await mint(asked, within)).status).toBe(200);
+  });
+
+  it("of what is built in needs no CONTROL", async () => {
+    const away = isolate({ CONTROL: { getByName: () => ({ snapshot: () => Promise.reject(new Error("away")) }) } });
+    expect((await mint({ user: "ada", plan: "pro", models: [painter] }, away)).status).toBe(200);
+    expect(await refusalOf(await mint({ user: "ada", plan: "team" }, away))).toMatchObject({ status: 503 });
+  });
+
+  it("has the plan for developers on a developer's machine alone", async () => {
+    const asked = { user: "ada", plan: "developer" };
+    expect((await mint(asked)).status).toBe(200);
+    const { code, detail } = await refusalOf(await mint(asked, isolate({ LOCAL: "" })));
+    expect(code).toBe("INVALID_REQUEST");
+    expect(detail).toBe('plan: "developer" is not known; there are anonymous, free, pro, unlimited');
+  });
+
   it("is not minted where it would be too long to be sent", async () => {
-    const models = [...Array(100).keys()].map((n) => `${"m".repeat(120)}${n}`);
-    const refusal = await refusalOf(await mint({ user: "ada", models }));
+    const models = Array<string>(100).fill(painter);
+    const rules = [...Array(5).keys()].map((limit) => ({ unit: "jobs", limit, models }));
+    const refusal = await refusalOf(await mint({ user: "ada", rules }));
     expect(refusal).toMatchObject({ status: 400, detail: expect.stringMatching(/too long/) });
   });
 });

@@ -41,6 +41,31 @@ describe("an anonymous visitor", () => {
     expect(principal).toMatchObject({ kind: "anonymous", owner: issued.user, plan: "anonymous" });
   });
 
+  it("is on the plan that sessions have now, whatever was said when it came", async () => {
+    const developer = isolate({ SESSION_PLAN: "" });
+    const issued = await issuedBy(await visit(developer));
+    expect(issued.plan).toBe("developer");
+    expect((await principalOf(await ask(developer, issued.token))).plan).toBe("developer");
+    const strict = isolate({ SESSION_PLAN: "anonymous" });
+    expect((await principalOf(await ask(strict, issued.token))).plan).toBe("anonymous");
+    const open = isolate({ ...deployed, ANONYMOUS: "open", SESSION_PLAN: "" });
+    expect((await issuedBy(await visit(open))).plan).toBe("anonymous");
+  });
+
+  it("of a developer's machine has no limit of money, 20 jobs at once and 600 requests a minute", async () => {
+    const developer = isolate({ SESSION_PLAN: "developer" });
+    const { token } = await issuedBy(await visit(developer));
+    const { plan, limits } = await (await send(developer, "GET", "/usage", { key: token })).json<{
+      plan: string;
+      limits: { name: string; limit: number }[];
+    }>();
+    expect(plan).toBe("developer");
+    expect(limits.map(({ name, limit }) => [name, limit])).toEqual([
+      ["requests-minute", 600],
+      ["jobs", 20],
+    ]);
+  });
+
   it("gets no new quota with a new session: the payer is its address, the owner is not", async () => {
     const within = isolate();
     const principals = await Promise.all(

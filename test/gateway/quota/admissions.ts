@@ -17,6 +17,7 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
     kind: "image",
     operation: "run",
     plan: "unlimited",
+    planFrom: "token",
     plans: "{}",
     token: undefined,
     reserveMicroUsd: 20_000,

@@ -20,7 +20,8 @@ const at = (now: number) =>
   });
 const ring = () => runDurableObjectAlarm(stub());
 const dueAt = () => runInDurableObject(stub(), (_object, state) => state.storage.getAlarm());
-const totals = async () => (await meter().usage({ plan: "unlimited", plans: "{}", token: undefined })).totals;
+const totals = async () =>
+  (await meter().usage({ plan: "unlimited", planFrom: "token", plans: "{}", token: undefined })).totals;
 
 async function answering(ask: AskUpstream): Promise<ReturnType<typeof vi.fn<AskUpstream>>> {
   const asked = vi.fn(ask);

@@ -17,7 +17,7 @@ const rules: Rule[] = [
   { unit: "jobs", limit: 10_000 },
   { unit: "usd", limit: 10_000, per: "day" },
 ];
-const claims = { plan: "tested", plans: plansText({ tested: rules }), token: undefined };
+const claims = { plan: "tested", planFrom: "token", plans: plansText({ tested: rules }), token: undefined } as const;
 const token = { id: "narrow", rules: rules.slice(0, 1), maxCostMicroUsd: 5_000_000 };
 const world = newWorld(noon);
 

@@ -159,6 +159,7 @@ export class Ledger {
       ...{
         admission: this.#newAdmission(),
         plan: "tested",
+        planFrom: "token",
         plans: plansText({ tested: plan }),
         reserveMicroUsd: reserve,
         ttlMs: ttl,
@@ -307,6 +308,7 @@ export class Ledger {
     const sum = (pick: (known: Known) => number) => this.#jobs.reduce((total, known) => total + pick(known), 0);
     const { totals, limits } = this.#meter.usage({
       plan: "tested",
+      planFrom: "token",
       plans: plansText({ tested: plan }),
       token: undefined,
     });

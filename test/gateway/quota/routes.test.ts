@@ -111,7 +111,7 @@ describe("the operator and a user", () => {
       { name: "jobs", limit: 1 },
     ]);
     expect(await read(admin("PATCH", "/users/ada", { plan: null, rules: null }))).toMatchObject({
-      plan: null,
+      plan: "free",
       rules: null,
     });
   });
@@ -126,7 +126,7 @@ describe("the operator and a user", () => {
   });
 
   it("lets counts begin anew", async () => {
-    const job = request();
+    const job = request({ plan: "free" });
     await meterOf("user:ada").admit(job);
     await meterOf("user:ada").settle(ending(job.admission));
     const after = await read<{ limits: object[] }>(admin("POST", "/users/ada/reset"));

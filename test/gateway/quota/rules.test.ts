@@ -13,7 +13,10 @@ const at = (now: number) =>
   runInDurableObject(stubOf("user:ada"), (object) => {
     object.clock = () => now;
   });
-const planned = (...rules: Rule[]) => ({ plan: "tested", plans: plansText({ tested: rules }) });
+const planned = (...rules: Rule[]) => ({
+  ...({ plan: "tested", planFrom: "token" } as const),
+  plans: plansText({ tested: rules }),
+});
 
 async function admitted(change: Partial<AdmitRequest>): Promise<string | boolean> {
   const answer = await meter().admit(request(change));

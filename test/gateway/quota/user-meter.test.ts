@@ -10,7 +10,8 @@ const setClock = (now: number) =>
   runInDurableObject(stubOf("user:ada"), (object) => {
     object.clock = () => now;
   });
-const totals = async () => (await meter().usage({ plan: "unlimited", plans: "{}", token: undefined })).totals;
+const totals = async () =>
+  (await meter().usage({ plan: "unlimited", planFrom: "token", plans: "{}", token: undefined })).totals;
 
 beforeEach(async () => {
   vi.spyOn(console, "warn").mockReturnValue();

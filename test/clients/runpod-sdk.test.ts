@@ -2,11 +2,11 @@
 import runpodSdk from "runpod-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
+import { type Face, gateway, mint, open, platform } from "../e2e/support/faces.ts";
 import { Server } from "../support/serve.ts";
 import { eventually, inParallel } from "../support/serve-eventually.ts";
 import { ScriptedWorker } from "../support/serve-worker.ts";
 import { testSettings } from "../support/settings.ts";
-import { type Face, gateway, mint, open, platform } from "./support/faces.ts";
 
 const image = "black-forest-labs-flux-1-schnell";
 const text = "cogito-671b-v2-1-fp8-dynamic";

@@ -1,8 +1,8 @@
 // The npm package `openai`, unmodified, at a text model's OpenAI routes: through the gateway it does what it does at the platform.
 import OpenAI, { APIError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { gateway, platform } from "../e2e/support/faces.ts";
 import { Server } from "../support/serve.ts";
-import { gateway, platform } from "./support/faces.ts";
 
 const model = "cogito-671b-v2-1-fp8-dynamic";
 const messages = [{ role: "user" as const, content: "Say something." }];
