@@ -34,8 +34,8 @@ export interface Assets {
 }
 
 /** Without wrangler, which a start does not install; test/e2e/bundle.test.ts holds that it would read the same. */
-export function readWorkerConfig(folder = root): WorkerConfig {
-  return parse(readFileSync(join(folder, "wrangler.toml"), "utf8")) as unknown as WorkerConfig;
+export function readWorkerConfig(file = join(root, "wrangler.toml")): WorkerConfig {
+  return parse(readFileSync(file, "utf8")) as unknown as WorkerConfig;
 }
 
 /** The names of all settings: a variable or a secret that is not named there is known to nobody. */

@@ -3,6 +3,7 @@ import { serveBare } from "./gateway/bare-worker.ts";
 import { measureFilms } from "./gateway/films.ts";
 import { isQuiet, type Jitter } from "./gateway/jitter.ts";
 import { measureOnePayer } from "./gateway/one-payer.ts";
+import { fullEffort, measurePayers, smallEffort } from "./gateway/payers.ts";
 import { measureRelays } from "./gateway/relays.ts";
 import { Stage } from "./gateway/stage.ts";
 import { measureStart } from "./gateway/start.ts";
@@ -41,6 +42,18 @@ export const benches: Readonly<Record<string, Bench>> = {
         ...{ addedP50Ms: "added wait, ms", addedP99Ms: "at p99" },
       };
       return tableOf(headings, rows);
+    },
+  },
+  payers: {
+    title: "A run with quota, by how long its payer's objects have slept, beside the floor Worker",
+    measure: async ({ small }) => {
+      const headings = {
+        row: "What is asked",
+        floorCpuMs: "CPU of the floor Worker, ms",
+        cpuMs: "CPU of Sluice, ms",
+        cpu: "ratio, and the goal",
+      };
+      return tableOf(headings, await measurePayers(small ? smallEffort : fullEffort));
     },
   },
   transfers: {

@@ -1,5 +1,5 @@
 // What a bench found, as people read it: a table with where, when and how it was measured, printed or put into the README.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { root } from "../../src/cli/wrangler.ts";
@@ -37,14 +37,17 @@ export function reportOf({ title, jitter, table, plots }: Found, { date, machine
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-const readme = join(root, "README.md");
+const docs = join(root, "docs");
+const documents = [join(root, "README.md"), ...readdirSync(docs).map((name) => join(docs, name))];
 
-/** In place of what stands between the bench's own marks; false where there are none. */
-export function putIntoReadme(name: string, report: string): boolean {
+/** In place of what stands between the bench's own marks, in the README or in `docs/`; false where there are none. */
+export function putIntoDocuments(name: string, report: string): boolean {
   const [start, end] = [`<!-- bench ${name} -->\n`, `\n<!-- end of bench ${name} -->`];
-  const text = readFileSync(readme, "utf8");
-  const [from, to] = [text.indexOf(start), text.indexOf(end)];
-  if (from < 0 || to < from) return false;
-  writeFileSync(readme, `${text.slice(0, from)}${start}\n${report}\n${text.slice(to)}`);
-  return true;
+  return documents.some((path) => {
+    const text = readFileSync(path, "utf8");
+    const [from, to] = [text.indexOf(start), text.indexOf(end)];
+    if (from < 0 || to < from) return false;
+    writeFileSync(path, `${text.slice(0, from)}${start}\n${report}\n${text.slice(to)}`);
+    return true;
+  });
 }

@@ -4,7 +4,7 @@ import { benches } from "./benches.ts";
 import { type Jitter, probeJitter, worstOf } from "./gateway/jitter.ts";
 import { curvesOf } from "./growth/by-size.ts";
 import { writePlot } from "./growth/plot.ts";
-import { occasionOf, putIntoReadme, reportOf } from "./report.ts";
+import { occasionOf, putIntoDocuments, reportOf } from "./report.ts";
 import { mergeRuns, type Table } from "./table.ts";
 
 const { values } = parseArgs({
@@ -44,7 +44,7 @@ const found = chosen.map(({ name, title, runs, jitters }) => {
 });
 for (const one of found) {
   const report = reportOf(one, occasion);
-  if (values.readme && !putIntoReadme(one.name, report)) console.error(`The README has no place for ${one.name}.`);
+  if (values.readme && !putIntoDocuments(one.name, report)) console.error(`No document has a place for ${one.name}.`);
   if (!values.json) console.log(`${report}\n`);
 }
 if (values.json) console.log(JSON.stringify({ ...occasion, benches: found }, null, 2));

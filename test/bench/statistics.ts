@@ -12,6 +12,15 @@ export interface Ratio {
   readonly runs: readonly (readonly number[])[];
 }
 
+/** One that has a goal. */
+export interface Held extends Ratio {
+  readonly atMost: number;
+}
+
+export function isReached({ runs, atMost }: Held): boolean {
+  return median(runs.flat()) <= atMost;
+}
+
 export function paired(own: readonly number[], other: readonly number[]): Ratio {
   return { runs: [own.map((value, round) => value / (other[round] ?? Number.NaN))] };
 }

@@ -34,6 +34,14 @@ describe("runs of a bench", () => {
     ]);
   });
 
+  it("say whether a goal is reached, by the median of all rounds", () => {
+    const held = (rounds: readonly number[]) =>
+      tableOf({ cpu: "CPU" }, [{ cpu: { ...paired(rounds, [1, 1, 1]), atMost: 1.6 } }]);
+    const textOf = (...runs: (readonly number[])[]) => markdown(mergeRuns(runs.map(held))).split("\n")[2];
+    expect(textOf([1.5, 1.6, 9])).toBe("| 1.60× (1.50 to 9.00); goal 1.6×, reached |");
+    expect(textOf([1.5, 1.6, 9], [1.7, 1.7, 1.7])).toBe("| 1.60×, 1.70× (1.60 to 1.70); goal 1.6×, not reached |");
+  });
+
   it("say a wait at p99 where each of them could", () => {
     expect(mergeRuns([run(1, [1], 0.25), run(1, [1], 0.75)]).rows[0]?.["p99Ms"]).toBe(0.5);
     expect(mergeRuns([run(1, [1], undefined), run(1, [1], 0.25)]).rows[0]?.["p99Ms"]).toBeUndefined();

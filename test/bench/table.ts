@@ -1,8 +1,8 @@
 // What a bench found, as a table: several runs of it put together, and written as the README has it.
-import { median, quantile, type Ratio } from "./statistics.ts";
+import { type Held, isReached, median, quantile, type Ratio } from "./statistics.ts";
 
 /** Undefined where there is nothing to say, which is a dash. */
-export type Cell = string | number | Ratio | undefined;
+export type Cell = string | number | Ratio | Held | undefined;
 
 export interface Column {
   readonly key: string;
@@ -35,7 +35,7 @@ function mergeCells(cells: readonly Cell[]): Cell {
   const numbers = cells.filter((cell) => typeof cell === "number");
   if (numbers.length > 0) return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
   const ratios = cells.filter((cell) => typeof cell === "object");
-  return ratios.length > 0 ? { runs: ratios.flatMap(({ runs }) => runs) } : cells[0];
+  return ratios.length > 0 ? { ...ratios[0], runs: ratios.flatMap(({ runs }) => runs) } : cells[0];
 }
 
 export function markdown({ columns, rows }: Table): string {
@@ -50,7 +50,8 @@ function cellText(cell: Cell): string {
   if (cell === undefined || Number.isNaN(cell)) return "–";
   if (typeof cell === "string") return cell;
   if (typeof cell === "number") return Number(cell.toPrecision(digits)).toLocaleString("en");
-  return ratioText(cell);
+  if (!("atMost" in cell)) return ratioText(cell);
+  return `${ratioText(cell)}; goal ${cell.atMost.toFixed(1)}×, ${isReached(cell) ? "reached" : "not reached"}`;
 }
 
 /** The median of each run, and between which quartiles the rounds of all of them lie. */

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { root, wrangler } from "../../src/cli/wrangler.ts";
+import type { Build } from "./serve-config.ts";
 
 const cache = join(root, "node_modules/.cache/sluice-bundle");
 
@@ -17,6 +18,10 @@ export async function bundle(): Promise<string> {
   if (existsSync(folder)) rmSync(fresh, { recursive: true });
   else renameSync(fresh, folder);
   return folder;
+}
+
+export async function todaysBuild(): Promise<Build> {
+  return { folder: await bundle(), wranglerToml: join(root, "wrangler.toml") };
 }
 
 function fingerprint(): string {

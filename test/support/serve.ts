@@ -1,37 +1,52 @@
 // The built Worker in a real process of its own, with the tests' settings.
-import { cpSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { guardKey } from "./canary.ts";
-import { bundle } from "./serve-bundle.ts";
-import { workerdConfig } from "./serve-config.ts";
+import { todaysBuild } from "./serve-bundle.ts";
+import { type Build, type Store, workerdConfig } from "./serve-config.ts";
 import { WorkerdProcess } from "./serve-process.ts";
 import { testSettings } from "./settings.ts";
 
 export interface ServeOptions {
+  /** What is served, where it is not today's Worker. */
+  readonly build?: Build;
+  /** See `workerdConfig`. */
+  readonly objectsOf?: Build;
   readonly settings?: Readonly<Record<string, string>>;
   /** In memory unless this is false: the disk is then neither measured nor waited for. */
   readonly tmpfs?: boolean;
   /** The flood shield's limit, where a bench asks for more than it lets through. */
   readonly floodLimit?: number;
-  /** See `workerdConfig`. */
   readonly standIns?: Readonly<Record<string, string>>;
   readonly door?: string | undefined;
-  readonly cacheAt?: string;
+  readonly storesAt?: Readonly<Partial<Record<Store, string>>>;
 }
 
 export class Server extends WorkerdProcess {
   static async start(options: ServeOptions = {}): Promise<Server> {
-    const { tmpfs = true, floodLimit, standIns = {}, door, cacheAt } = options;
-    const built = await bundle();
-    const server = new Server(tmpfs);
-    cpSync(built, join(server.folder, "bundle"), { recursive: true });
+    const server = new Server(options.tmpfs ?? true);
+    await server.deploy(options);
+    return server;
+  }
+
+  /** Over whatever was served and stored here before. */
+  async deploy(options: ServeOptions): Promise<void> {
+    const { objectsOf, floodLimit, standIns = {}, door, storesAt = {} } = options;
+    const build = options.build ?? (await todaysBuild());
+    await this.kill9();
+    this.#bring(build, "bundle");
+    if (objectsOf) this.#bring(objectsOf, "objects");
     const settings = { ...testSettings, ...options.settings };
     guardKey(settings.UPSTREAM_API_KEY);
-    server.configure(
-      workerdConfig({ bundle: built, disk: server.disk, settings, floodLimit, standIns, door, cacheAt }),
+    this.configure(
+      workerdConfig({ build, objectsOf, disk: this.disk, settings, floodLimit, standIns, door, storesAt }),
     );
-    await server.restart();
-    return server;
+    await this.restart();
+  }
+
+  #bring({ folder }: Build, as: string): void {
+    rmSync(join(this.folder, as), { recursive: true, force: true });
+    cpSync(folder, join(this.folder, as), { recursive: true });
   }
 
   /** A call of the platform, with its key. */

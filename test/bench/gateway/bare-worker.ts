@@ -1,18 +1,18 @@
 // A Worker of one file, served as the gateway is: the passthrough, the floor and the upstream beside it.
-import { stub } from "../../support/serve-config.ts";
+import { type Store, stub } from "../../support/serve-config.ts";
 import { WorkerdProcess } from "../../support/serve-process.ts";
 import { workerSource } from "./workers/source.ts";
 
 const text = (value: string) => JSON.stringify(value);
 
 export interface BareWorker {
-  readonly script: "passthrough" | "least" | "floor" | "upstream" | "cache";
+  readonly script: "passthrough" | "least" | "floor" | "upstream" | Store;
   readonly upstream?: string;
 }
 
 export async function serveBare({ script, upstream = "" }: BareWorker): Promise<WorkerdProcess> {
   const server = new WorkerdProcess(true);
-  const source = script === "cache" ? stub(script) : workerSource(script);
+  const source = script === "cache" || script === "kv" || script === "r2" ? stub(script) : workerSource(script);
   const ledger = script === "floor";
   server.configure(`
 using Workerd = import "/workerd/workerd.capnp";

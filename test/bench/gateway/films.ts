@@ -68,7 +68,7 @@ async function setStage(): Promise<Stage> {
   const gateway = await Server.start({
     settings,
     floodLimit: 1_000_000,
-    cacheAt: `127.0.0.1:${cache.port}`,
+    storesAt: { cache: `127.0.0.1:${cache.port}` },
   });
   const init = { method: "POST", headers: { Authorization: `Bearer ${testSettings.APP_SECRET}` } };
   const minted = await fetch(`${gateway.url}/tokens`, { ...init, body: '{"user":"ada","plan":"unlimited"}' });

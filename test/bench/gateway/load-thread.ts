@@ -3,13 +3,13 @@ import { connect, type Socket } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Load } from "./load.ts";
 
-const { port, requests, connections, durationMs } = workerData as Load;
+const { port, requests, connections, until } = workerData as Load;
 const texts = requests.map((request) => Buffer.from(request));
 const times: number[] = [];
 const faults = new Map<string, number>();
 const startedAt = performance.now();
-const endsAt = startedAt + durationMs;
 let next = 0;
+const isOver = "asked" in until ? () => next >= until.asked : () => performance.now() >= startedAt + until.durationMs;
 
 await Promise.all(Array.from({ length: connections }, drive));
 const seconds = (performance.now() - startedAt) / 1000;
@@ -21,7 +21,7 @@ function drive(): Promise<void> {
     let sentAt = 0;
     let answer = "";
     const send = () => {
-      if (performance.now() >= endsAt) {
+      if (isOver()) {
         socket.destroy();
         return resolve();
       }
@@ -29,12 +29,13 @@ function drive(): Promise<void> {
       write(socket);
     };
     socket.on("connect", send);
-    socket.on("error", reject);
-    // So a passthrough says that its own connection to the upstream was lost.
-    socket.on("end", () => {
+    const again = () => {
       note(answer === "" ? "the server hung up" : answer);
       drive().then(resolve, reject);
-    });
+    };
+    // So a Worker says that its own connection to the upstream was lost.
+    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? again() : reject(error)));
+    socket.on("end", again);
     socket.on("data", (piece) => {
       answer += piece.toString("latin1");
       if (!isWhole(answer)) return;

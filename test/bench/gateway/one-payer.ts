@@ -37,7 +37,7 @@ export async function measureOnePayer(effort: { rounds: number; loadMs: number }
 }
 
 async function loads(
-  { rounds, loadMs: durationMs }: { rounds: number; loadMs: number },
+  { rounds, loadMs }: { rounds: number; loadMs: number },
   port: number,
   requests: readonly string[],
   cpuMs: () => number,
@@ -46,7 +46,7 @@ async function loads(
   // The first round warms up.
   for (let round = -1; round < rounds; round++) {
     const before = cpuMs();
-    const { answered, perSecond, p50Ms } = await load({ port, requests, connections, durationMs });
+    const { answered, perSecond, p50Ms } = await load({ port, requests, connections, until: { durationMs: loadMs } });
     if (round < 0) continue;
     rates.push(perSecond);
     costs.push((cpuMs() - before) / answered);

@@ -154,9 +154,9 @@ function entriesOf(measured: Measured | undefined): [keyof Measured, number[]][]
 async function once(server: WorkerdProcess, requests: readonly string[], { loadMs, aloneMs }: Effort) {
   const { port } = server;
   const before = server.cpuMs();
-  const { perSecond, answered } = await load({ port, requests, connections, durationMs: loadMs });
+  const { perSecond, answered } = await load({ port, requests, connections, until: { durationMs: loadMs } });
   const cpuMs = (server.cpuMs() - before) / answered;
-  const { p50Ms, p99Ms } = await load({ port, requests, connections: 1, durationMs: aloneMs });
+  const { p50Ms, p99Ms } = await load({ port, requests, connections: 1, until: { durationMs: aloneMs } });
   return { perSecond, cpuMs, p50Ms, p99Ms };
 }
 

@@ -82,7 +82,8 @@ function plantPast(database: DatabaseSync, jobs: number): void {
   const earlier = (column: string) => `${column} - CAST(n * ${pastMs / jobs} AS INTEGER)`;
   /** It sorts before every real one. */
   const admission = "printf('%023d', n)";
-  copyRow(database, "ended", Math.min(copies, keptJobs), {
+  const kept = Math.min(copies, keptJobs);
+  copyRow(database, "ended", kept, {
     ...{ admission, upstreamId: "upstreamId || '-' || n", idempotencyKey: "'past-' || n" },
     ...{ admittedAt: earlier("admittedAt"), endedAt: earlier("endedAt") },
   });
@@ -93,47 +94,45 @@ function plantPast(database: DatabaseSync, jobs: number): void {
     key: "lower(hex(randomblob(16))) || substr(key, 33)",
     ...{ completedAt: earlier("completedAt"), expiresAt: earlier("expiresAt") },
   });
-  plantState(database, jobs);
+  countPast(database, { jobs, kept });
 }
 
+/** What the state's row says of the real job, which is the only one so far. */
 interface State {
-  readonly payer: {
-    readonly windows: Record<string, number[]>;
-    readonly money: { readonly spans: Record<string, Record<string, [string, ...number[]]>> };
-    readonly pruned: { readonly spans: Record<string, Record<string, [string, ...number[]]>> };
-  };
-  readonly ended: { known: number; assumed: number };
+  readonly payer: { readonly windows: Record<string, number[]>; readonly money: Money; pruned: Money };
+  readonly ended: { known: number };
+}
+/** An entry is the kind, then what is known, assumed, reserved and forgiven. */
+interface Money {
+  readonly from: number;
+  readonly spans: Readonly<Record<string, Readonly<Record<string, [kind: string, ...microUsd: number[]]>>>>;
 }
 
-/** What so many jobs count for, most of whose rows are gone. */
-function plantState(database: DatabaseSync, jobs: number): void {
+function countPast(database: DatabaseSync, { jobs, kept }: { jobs: number; kept: number }): void {
   const { json } = database.prepare("SELECT json FROM state").get() as { json: string };
   const state = JSON.parse(json) as State;
-  const { money, pruned, windows } = state.payer;
-  const gone = Math.max(0, jobs - 1 - keptJobs);
-  for (const [span, models] of Object.entries(money.spans)) {
-    const times = (factor: number) =>
-      Object.fromEntries(
-        Object.entries(models).map(([model, [kind, ...amounts]]): [string, [string, ...number[]]] => {
-          return [model, [kind, ...amounts.map((amount) => amount * factor)]];
-        }),
-      );
-    if (gone > 0) pruned.spans[span] = times(gone);
-    money.spans[span] = times(jobs);
-  }
-  state.ended.known += Math.min(jobs - 1, keptJobs);
-  countRequests(windows, jobs);
-  database.prepare("UPDATE state SET json = ?").run(JSON.stringify(state));
+  const { windows, money } = state.payer;
+  windows["day"] = pastCounts(windows["day"]?.[0] ?? 0, jobs);
+  delete windows["minute"];
+  state.payer.pruned = { ...money, spans: times(money.spans, jobs - 1 - kept) };
+  const changed = { ...state, payer: { ...state.payer, money: { ...money, spans: times(money.spans, jobs) } } };
+  changed.ended.known += kept;
+  database.prepare("UPDATE state SET json = ?").run(JSON.stringify(changed));
 }
 
-/** In the day's window; the minute's is empty again. */
-function countRequests(windows: Record<string, number[]>, jobs: number): void {
-  const [newest = 0] = windows["day"] ?? [];
-  const counts = new Uint32Array(slots);
+function times(spans: Money["spans"], factor: number): Money["spans"] {
+  const entry = ([kind, ...amounts]: [string, ...number[]]) => [kind, ...amounts.map((amount) => amount * factor)];
+  const models = (byModel: Money["spans"][string]) =>
+    Object.fromEntries(Object.entries(byModel).map(([name, amounts]) => [name, entry(amounts)]));
+  return Object.fromEntries(Object.entries(spans).map(([span, byModel]) => [span, models(byModel)])) as Money["spans"];
+}
+
+/** The newest slot of the day, then the place and the count of each. */
+function pastCounts(newest: number, jobs: number): number[] {
+  const counts = new Map<number, number>();
   for (let n = 0; n < jobs; n++) {
-    const slot = (newest - (n % pastSlots)) % slots;
-    counts[slot] = (counts[slot] ?? 0) + 1;
+    const place = (newest - (n % pastSlots)) % slots;
+    counts.set(place, (counts.get(place) ?? 0) + 1);
   }
-  windows["day"] = [newest, ...counts.entries()].flat();
-  delete windows["minute"];
+  return [newest, ...[...counts].flat()];
 }

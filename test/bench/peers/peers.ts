@@ -117,6 +117,11 @@ async function measure(relays: readonly Relay[], { rounds, loadMs, streamMs }: P
 async function once(relay: Relay, body: string, connections: number, durationMs: number) {
   const { port } = relay.process;
   const before = relay.process.cpuMs();
-  const { perSecond, answered }: Loaded = await load({ port, requests: relay.ask(body), connections, durationMs });
+  const { perSecond, answered }: Loaded = await load({
+    port,
+    requests: relay.ask(body),
+    connections,
+    until: { durationMs },
+  });
   return { perSecond, cpuMs: (relay.process.cpuMs() - before) / answered };
 }
