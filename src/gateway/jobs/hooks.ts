@@ -38,6 +38,11 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
   const job = await meter.job(admission);
   if (!job || (job.upstreamId ?? id) !== id) throw new Problem("JOB_NOT_FOUND", "job not found");
   if (isOver(job)) return received(c);
+  // The relay tells the true id within a second. Until then nobody knows whether the notice is of this job.
+  if (job.upstreamId === null && job.endedAt === null) {
+    await meter.lookAgain({ admission, upstreamId: id });
+    return received(c);
+  }
 
   const ask = asker(config, findImages(c).links, findUpstream(c), ownOrigin(config, c.req.url));
   const askedAt = Date.now();

@@ -127,12 +127,26 @@ export class PayersMeter {
     return this.#stub().job(admission);
   }
 
-  openJobs(owner: string, model: string, count: number): Promise<MeteredJob[]> {
+  async openJobs(owner: string, model: string, count: number): Promise<MeteredJob[]> {
+    await this.#bindTaken();
     return this.#stub().openJobs(owner, model, count);
   }
 
-  jobs(owner: string, model: string, offset: number, count: number) {
+  async jobs(owner: string, model: string, offset: number, count: number) {
+    await this.#bindTaken();
     return this.#stub().jobs(owner, model, offset, count);
+  }
+
+  /** Before jobs are listed, so that those of a moment ago have their ids. */
+  async #bindTaken(): Promise<void> {
+    const binds = pendingBinds.take(this.#payer);
+    if (binds.length === 0) return;
+    try {
+      await this.#stub().bind(binds);
+    } catch (error) {
+      this.#keep(binds);
+      throw error;
+    }
   }
 
   #keep(binds: readonly Binding[]): void {

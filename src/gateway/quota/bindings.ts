@@ -15,10 +15,10 @@ export class Bindings {
     this.#chain = new Chain(stores);
   }
 
-  /** The first word counts. A retry is of the job that it was admitted for, and of no other. */
+  /** The relay's first word counts; what a notice said before it was nobody's word. */
   bind({ admission, upstreamId }: Binding, now: number): void {
     const job = this.#stores.jobs.find(admission);
-    if (!job || job.boundAt !== null || (job.upstreamId ?? upstreamId) !== upstreamId) return;
+    if (!job || job.boundAt !== null || isOfAnother(job, upstreamId)) return;
     const isAlone = job.idempotencyKey === null && job.retryOf === null;
     if (isAlone) this.#stores.single(() => this.#bind(job, upstreamId, now));
     else this.#stores.transaction(() => this.#bind(job, upstreamId, now));
@@ -38,17 +38,20 @@ export class Bindings {
 
   /** Within a transaction that is under way. */
   bindWithin(job: Job, upstreamId: string, now: number): void {
-    if (job.boundAt === null && (job.upstreamId ?? upstreamId) === upstreamId) this.#bind(job, upstreamId, now);
+    if (job.boundAt === null && !isOfAnother(job, upstreamId)) this.#bind(job, upstreamId, now);
   }
 
-  /** A notice told of the job, and the upstream does not say its end yet: the alarm asks soon. */
-  lookAgain(binding: Binding, now: number): void {
-    this.bind(binding, now);
-    const named = this.#stores.jobs.find(binding.admission);
+  /**
+   * A notice told of the job, and the upstream does not say its end yet: the alarm asks soon. Of a job whose id is not
+   * known yet the notice's id is asked about, unless the relay names the true one before.
+   */
+  lookAgain({ admission, upstreamId }: Binding, now: number): void {
+    const named = this.#stores.jobs.find(admission);
     const job = named && this.#chain.newestOf(named);
-    if (!job || job.endedAt !== null || job.boundAt === null) return;
-    const told = { ...job, noticeAt: now };
-    this.#stores.single(() => this.#stores.jobs.update(job, { noticeAt: now, dueAt: dueAt(told, now) }));
+    if (!job || job.endedAt !== null || isOfAnother(job, upstreamId)) return;
+    const looked = { noticeAt: now, dueAt: dueAt({ ...job, noticeAt: now }, now) };
+    const change = job.boundAt === null ? { ...looked, upstreamId } : looked;
+    this.#stores.single(() => this.#stores.jobs.update(job, change));
   }
 
   /** Its place is free at once, its money when it expires. */
@@ -83,4 +86,9 @@ export class Bindings {
     const price = Math.max(charged, handedOutPrice(job));
     this.#stores.end(job, { status, charged: price, assumed: 1, endedAt }, now);
   }
+}
+
+/** A retry is of the job that it was admitted for, and of no other. */
+function isOfAnother({ retryOf, upstreamId }: Job, named: string): boolean {
+  return retryOf !== null && upstreamId !== named;
 }

@@ -46,13 +46,14 @@ export function firstDueAt(job: Timed): number {
 export function dueAt(job: Timed, now: number): number {
   const { admittedAt, ttlMs, retentionMs, boundAt, noticeAt } = job;
   const expiry = expiresAt(job);
-  if (boundAt === null || isShare(job)) return expiry;
+  if (isShare(job)) return expiry;
+  const looks = noticeAt === null ? [] : looksMs.map((ms) => noticeAt + ms).filter((at) => at > now);
+  if (boundAt === null) return Math.min(expiry, ...looks);
   const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
   const end = admittedAt + ttlMs;
-  const looks = noticeAt === null ? [] : looksMs.map((ms) => noticeAt + ms);
-  const fixed = [end - earlyMs, end, expiry, ...looks].filter((at) => at > now);
-  return Math.min(next, ...fixed);
+  const fixed = [end - earlyMs, end, expiry].filter((at) => at > now);
+  return Math.min(next, ...looks, ...fixed);
 }
 
 /** From 0 to 1, the same for an admission whenever it is asked for. */

@@ -168,9 +168,12 @@ export class User {
     return body as unknown as Usage;
   }
 
-  /** As the operator sees it. */
+  /** As the operator sees it; a user who was admitted nothing is not known. */
   async money(): Promise<Money> {
-    return (await this.#attacked.operate("GET", `/admin/users/${this.name}`))["spent"] as Money;
+    const { status, body } = await this.#attacked.ask("GET", `/admin/users/${this.name}`, testSettings.ADMIN_TOKEN);
+    if (status === 404) return { usd: 0, assumedUsd: 0, reservedUsd: 0 };
+    expect(status, JSON.stringify(body)).toBe(200);
+    return body["spent"] as Money;
   }
 
   /** Comes to be exactly that, and stays so. */

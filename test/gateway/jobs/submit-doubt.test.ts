@@ -29,7 +29,7 @@ async function visitor(user: string) {
     });
     await runDurableObjectAlarm(meter);
   };
-  return { upstream, submit, jobs, wait };
+  return { upstream, submit, jobs, wait, meter };
 }
 
 it("attack M5: a port that is closed locks nobody out, and costs nothing", async () => {
@@ -61,12 +61,21 @@ it("its idempotency key starts nothing anew: in progress while nobody knows, the
   expect(upstream.seen).toHaveLength(1);
 });
 
-it("a notice that comes later gives it its id, and its end is settled", async () => {
-  const { upstream, submit, jobs } = await visitor("doubt-notice");
+it("a notice that comes later names the job that the alarm asks about two seconds later", async () => {
+  const { upstream, submit, jobs, wait, meter } = await visitor("doubt-notice");
   await submit();
   const { webhook } = JSON.parse(upstream.seen[0]?.body ?? "{}") as { webhook: string };
-  upstream.answer = () => json({ id: "job-9", status: "COMPLETED", output: { cost: 0.5 } });
+  const asked: string[] = [];
+  await runInDurableObject(meter, (object) => {
+    object.ask = async ({ upstreamId }) => {
+      asked.push(upstreamId);
+      return { status: "COMPLETED", costMicroUsd: 500_000, completedAt: Date.now() };
+    };
+  });
   const notice = { id: "job-9", status: "COMPLETED" };
   expect((await upstream.call("POST", new URL(webhook).pathname, { body: notice, key: "none" })).status).toBe(200);
+  expect(upstream.seen).toHaveLength(1);
+  await wait(2_500);
+  expect(asked).toEqual(["job-9"]);
   expect(await jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.5 }]);
 });

@@ -33,11 +33,13 @@ it("asks after 2, 10 and 30 seconds, and then as before", async () => {
   expect(asked).toEqual([2_000, 10_000, 30_000]);
 });
 
-it("gives a job its id that has none, and changes no other", async () => {
+it("asks about the id of a notice that came before the relay's word, which goes before it", async () => {
   await at(noon);
   const job = request(asynchronous);
   await meterOf(payer).admit(job);
   await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "job-1" });
-  await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "job-2" });
-  expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: "job-1", endedAt: null });
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: null, endedAt: null });
+  await meterOf(payer).bind([{ admission: job.admission, upstreamId: "job-2" }]);
+  await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "job-1" });
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: "job-2", endedAt: null });
 });

@@ -3,9 +3,10 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Attacked, image, settlesWithinMs, text } from "../../e2e/support/attacked.ts";
+import { type Script, send } from "../../e2e/support/scripted-upstream.ts";
 import { eventually } from "../../support/serve-eventually.ts";
-import { Attacked, image, settlesWithinMs, text } from "../support/attacked.ts";
-import { type Script, send } from "../support/scripted-upstream.ts";
+import { testSettings } from "../../support/settings.ts";
 
 const messages = [{ role: "user", content: "Say something." }];
 const usage = { prompt_tokens: 10, completion_tokens: 90, total_tokens: 100 };
@@ -75,7 +76,7 @@ it("M7: whoever only reads leaves no meter behind", { timeout: 60_000 }, async (
       expect((await visitor.ask("GET", "/images")).status).toBe(200);
       expect((await visitor.ask("GET", `/v2/${image}/requests`)).status).toBe(200);
     }
-    await quiet.operate("GET", "/admin/users/nobody");
+    expect((await quiet.ask("GET", "/admin/users/nobody", testSettings.ADMIN_TOKEN)).status).toBe(404);
     await quiet.server.kill9();
     expect(metersWithTables(quiet.server.disk)).toBe(0);
   } finally {

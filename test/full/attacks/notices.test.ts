@@ -2,13 +2,13 @@
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerEnvironment } from "../../../src/cli/worker-env.ts";
+import { Attacked, image, opened, openedUsd, settlesWithinMs, staysMs } from "../../e2e/support/attacked.ts";
+import { exchange } from "../../e2e/support/exchange.ts";
+import { send } from "../../e2e/support/scripted-upstream.ts";
 import { Server } from "../../support/serve.ts";
 import { eventually } from "../../support/serve-eventually.ts";
 import { ScriptedWorker } from "../../support/serve-worker.ts";
 import { testSettings } from "../../support/settings.ts";
-import { Attacked, image, opened, openedUsd, settlesWithinMs, staysMs } from "../support/attacked.ts";
-import { exchange } from "../support/exchange.ts";
-import { send } from "../support/scripted-upstream.ts";
 
 const running = { status: "IN_PROGRESS" };
 const dear = { status: "COMPLETED", output: { cost: 5 } };

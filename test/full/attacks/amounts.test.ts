@@ -1,8 +1,8 @@
 // Attacks on what is reserved: amounts below zero or beyond numbers, and what a reservation does not look at.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Attacked, image, settlesWithinMs, text, usdAToken } from "../../e2e/support/attacked.ts";
+import { send } from "../../e2e/support/scripted-upstream.ts";
 import { eventually } from "../../support/serve-eventually.ts";
-import { Attacked, image, settlesWithinMs, text, usdAToken } from "../support/attacked.ts";
-import { send } from "../support/scripted-upstream.ts";
 
 const messages = [{ role: "user", content: "Say something." }];
 const completion = {

@@ -1,8 +1,8 @@
 // Attacks by calls that come to nothing: whoever was not served pays nothing, and is locked out by nothing.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Attacked, type Money, opened, openedUsd } from "../../e2e/support/attacked.ts";
+import { type Script, send } from "../../e2e/support/scripted-upstream.ts";
 import { eventually } from "../../support/serve-eventually.ts";
-import { Attacked, type Money, opened, openedUsd } from "../support/attacked.ts";
-import { type Script, send } from "../support/scripted-upstream.ts";
 
 /** Money in doubt is held for a minute. */
 const doubtEndsWithinMs = 90_000;

@@ -2,10 +2,10 @@
 import { createServer } from "node:http";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Attacked, image, opened, settlesWithinMs, type User } from "../../e2e/support/attacked.ts";
+import type { UpstreamJob } from "../../e2e/support/scripted-upstream.ts";
 import { eventually } from "../../support/serve-eventually.ts";
 import { listenLocally } from "../../support/serve-locally.ts";
-import { Attacked, image, opened, settlesWithinMs, type User } from "../support/attacked.ts";
-import type { UpstreamJob } from "../support/scripted-upstream.ts";
 
 const costUsd = 0.5;
 const failed = { status: "FAILED", error: "out of memory" };

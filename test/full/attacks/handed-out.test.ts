@@ -1,8 +1,8 @@
 // H4, text for nothing: it is streamed or shown in part, and then the job is cancelled, times out or is forgotten.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Attacked, type Money, settlesWithinMs, text, type User, usdAToken } from "../../e2e/support/attacked.ts";
+import type { UpstreamJob } from "../../e2e/support/scripted-upstream.ts";
 import { eventually } from "../../support/serve-eventually.ts";
-import { Attacked, type Money, settlesWithinMs, text, type User, usdAToken } from "../support/attacked.ts";
-import type { UpstreamJob } from "../support/scripted-upstream.ts";
 
 const input = { messages: [{ role: "user", content: "Say much." }], sampling_params: { max_tokens: 10_000 } };
 const image = "black-forest-labs-flux-1-dev";
