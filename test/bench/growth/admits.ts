@@ -36,6 +36,7 @@ const request: Omit<AdmitRequest, "admission"> = {
   },
   bearer: { issuedAt: Date.now(), tokenId: undefined },
   ...{ reserveMicroUsd: 20_000, ttlMs: 86_400_000, retentionMs: 1_800_000, webhook: undefined, idempotency: undefined },
+  ...{ inputBytes: 100, hasNotice: true, hasCeiling: false },
 };
 
 /** The meter alone: no relay around it in which a growing cost would be lost. */

@@ -82,29 +82,57 @@ function plantPast(database: DatabaseSync, jobs: number): void {
   const earlier = (column: string) => `${column} - CAST(n * ${pastMs / jobs} AS INTEGER)`;
   /** It sorts before every real one. */
   const admission = "printf('%023d', n)";
-  copyRow(database, "jobs", Math.min(copies, keptJobs), {
-    ...{ admission, ref: "ref || '-' || n", idempotencyKey: "'past-' || n" },
+  const kept = Math.min(copies, keptJobs);
+  copyRow(database, "ended", kept, {
+    ...{ admission, upstreamId: "upstreamId || '-' || n", idempotencyKey: "'past-' || n" },
     ...{ admittedAt: earlier("admittedAt"), endedAt: earlier("endedAt") },
   });
   copyRow(database, "idempotency", copies, {
-    ...{ admission, key: "'past-' || n", ref: "ref || '-' || n", expiresAt: earlier("expiresAt") },
+    ...{ admission, key: "'past-' || n", upstreamId: "upstreamId || '-' || n", expiresAt: earlier("expiresAt") },
   });
   copyRow(database, "media", copies, {
     key: "lower(hex(randomblob(16))) || substr(key, 33)",
     ...{ completedAt: earlier("completedAt"), expiresAt: earlier("expiresAt") },
   });
-  database.prepare("UPDATE spend SET known = known * $jobs, assumed = assumed * $jobs").run({ jobs });
-  countRequests(database, jobs);
+  countPast(database, { jobs, kept });
 }
 
-/** In the day's window; the minute's is empty again. */
-function countRequests(database: DatabaseSync, jobs: number): void {
-  const { newest } = database.prepare("SELECT newest FROM windows WHERE per = 'day'").get() as { newest: number };
-  const counts = new Uint32Array(slots);
+/** What the state's row says of the real job, which is the only one so far. */
+interface State {
+  readonly payer: { readonly windows: Record<string, number[]>; readonly money: Money; pruned: Money };
+  readonly ended: { known: number };
+}
+/** An entry is the kind, then what is known, assumed, reserved and forgiven. */
+interface Money {
+  readonly from: number;
+  readonly spans: Readonly<Record<string, Readonly<Record<string, [kind: string, ...microUsd: number[]]>>>>;
+}
+
+function countPast(database: DatabaseSync, { jobs, kept }: { jobs: number; kept: number }): void {
+  const { json } = database.prepare("SELECT json FROM state").get() as { json: string };
+  const state = JSON.parse(json) as State;
+  const { windows, money } = state.payer;
+  windows["day"] = pastCounts(windows["day"]?.[0] ?? 0, jobs);
+  delete windows["minute"];
+  state.payer.pruned = { ...money, spans: times(money.spans, jobs - 1 - kept) };
+  const changed = { ...state, payer: { ...state.payer, money: { ...money, spans: times(money.spans, jobs) } } };
+  changed.ended.known += kept;
+  database.prepare("UPDATE state SET json = ?").run(JSON.stringify(changed));
+}
+
+function times(spans: Money["spans"], factor: number): Money["spans"] {
+  const entry = ([kind, ...amounts]: [string, ...number[]]) => [kind, ...amounts.map((amount) => amount * factor)];
+  const models = (byModel: Money["spans"][string]) =>
+    Object.fromEntries(Object.entries(byModel).map(([name, amounts]) => [name, entry(amounts)]));
+  return Object.fromEntries(Object.entries(spans).map(([span, byModel]) => [span, models(byModel)])) as Money["spans"];
+}
+
+/** The newest slot of the day, then the place and the count of each. */
+function pastCounts(newest: number, jobs: number): number[] {
+  const counts = new Map<number, number>();
   for (let n = 0; n < jobs; n++) {
-    const slot = (newest - (n % pastSlots)) % slots;
-    counts[slot] = (counts[slot] ?? 0) + 1;
+    const place = (newest - (n % pastSlots)) % slots;
+    counts.set(place, (counts.get(place) ?? 0) + 1);
   }
-  database.prepare("UPDATE windows SET counts = ? WHERE per = 'day'").run(new Uint8Array(counts.buffer));
-  database.exec("DELETE FROM windows WHERE per = 'minute'");
+  return [newest, ...[...counts].flat()];
 }
