@@ -16,7 +16,6 @@ export interface PayersRow {
 
 export interface PayersEffort {
   readonly rounds: number;
-  /** New in every round, so that each has a first run. */
   readonly strangers: number;
   readonly crowd: number;
   readonly awake: number;
@@ -45,7 +44,7 @@ export const smallEffort: PayersEffort = {
 
 const connections = 32;
 const renewals = 5;
-/** The meters' alarms open connections to the upstream beside the load's, and those idle, too. */
+/** On a busy machine more connections to the upstream idle than the load has of its own. */
 const faultsAllowed = 100;
 const model = "black-forest-labs-flux-1-dev";
 const body = JSON.stringify({ input: { prompt: "a lighthouse in the evening", width: 1024, height: 768 } });
@@ -61,15 +60,30 @@ type RowName = keyof typeof rows;
 type Costs = Record<RowName, { floor: number[]; gateway: number[] }>;
 
 export async function measurePayers(effort: PayersEffort): Promise<PayersRow[]> {
+  const costs = newCosts();
+  for (let round = 0; round < effort.rounds; round++) await measureRound(round, effort, costs);
+  return Object.entries(rows).map(([name, { row, atMost }]) => {
+    const { floor: other, gateway: own } = costs[name as RowName];
+    return { row, floorCpuMs: median(other), cpuMs: median(own), cpu: { ...paired(own, other), atMost } };
+  });
+}
+
+function newCosts(): Costs {
+  return {
+    first: { floor: [], gateway: [] },
+    evicted: { floor: [], gateway: [] },
+    crowd: { floor: [], gateway: [] },
+    awake: { floor: [], gateway: [] },
+  };
+}
+
+/** With servers of its own: a minute later meters report, and that of other rounds' payers would count here. */
+async function measureRound(round: number, effort: PayersEffort, costs: Costs): Promise<void> {
   const upstream = await serveBare({ script: "upstream" });
   const floor = await serveBare({ script: "floor", upstream: upstream.url });
   const gateway = await serveGateway(upstream);
   try {
-    const costs = await measure({ floor, gateway }, effort);
-    return Object.entries(rows).map(([name, { row, atMost }]) => {
-      const { floor: other, gateway: own } = costs[name as RowName];
-      return { row, floorCpuMs: median(other), cpuMs: median(own), cpu: { ...paired(own, other), atMost } };
-    });
+    await measurePasses(round, { floor, gateway }, effort, costs);
   } finally {
     await Promise.all([gateway, floor, upstream].map((server) => server.stop()));
   }
@@ -80,36 +94,27 @@ interface Servers {
   readonly gateway: Server;
 }
 
-async function measure(servers: Servers, effort: PayersEffort): Promise<Costs> {
-  const { rounds, strangers, restMs } = effort;
-  const status = await statusOf(servers.gateway);
-  const requestsOf = (who: string, count: number) => runsOf(servers.gateway, who, count);
-  const crowd = await requestsOf("crowd", effort.crowd);
-  const awake = await requestsOf("awake", effort.awake);
-  const costs: Costs = {
-    first: { floor: [], gateway: [] },
-    evicted: { floor: [], gateway: [] },
-    crowd: { floor: [], gateway: [] },
-    awake: { floor: [], gateway: [] },
+async function measurePasses(round: number, servers: Servers, effort: PayersEffort, costs: Costs): Promise<void> {
+  const order = round % 2 === 0 ? (["floor", "gateway"] as const) : (["gateway", "floor"] as const);
+  const pass = async (requests: readonly string[], asked: number, name?: RowName) => {
+    for (const which of order) {
+      const cpuMs = await costOf(servers[which], requests, asked, effort.afterwardsMs);
+      if (name) costs[name][which].push(cpuMs);
+    }
   };
-  // The first round warms up.
-  for (let round = -1; round < rounds; round++) {
-    const fresh = await requestsOf(`stranger-${round}`, strangers);
-    const pass = async (name: RowName, requests: readonly string[], asked: number) => {
-      const names = round % 2 === 0 ? (["floor", "gateway"] as const) : (["gateway", "floor"] as const);
-      for (const which of names) {
-        await renewConnections(servers[which], status);
-        const cpuMs = await costOf(servers[which], requests, asked, effort.afterwardsMs);
-        if (round >= 0) costs[name][which].push(cpuMs);
-      }
-    };
-    await pass("first", fresh, strangers);
-    await setTimeout(restMs);
-    await pass("evicted", fresh, strangers);
-    await pass("crowd", crowd, effort.crowd);
-    await pass("awake", awake, effort.crowd);
-  }
-  return costs;
+  const awake = await runsOf(servers.gateway, "awake", effort.awake);
+  const strangers = await runsOf(servers.gateway, "stranger", effort.strangers);
+  const crowd = await runsOf(servers.gateway, "crowd", effort.crowd);
+  // What the runtime compiles while it warms up is no payer's.
+  await pass(awake, effort.crowd);
+  await pass(awake, effort.crowd, "awake");
+  await pass(strangers, effort.strangers, "first");
+  await setTimeout(effort.restMs);
+  const status = await statusOf(servers.gateway);
+  for (const which of order) await renewConnections(servers[which], status);
+  await pass(strangers, effort.strangers, "evicted");
+  await pass(crowd, effort.crowd);
+  await pass(crowd, effort.crowd, "crowd");
 }
 
 async function runsOf(gateway: Server, who: string, count: number): Promise<string[]> {
