@@ -28,6 +28,7 @@ export const errors = {
   JOB_NOT_HELD: { status: 409, title: "Conflict" },
   IN_PROGRESS: { status: 409, title: "Conflict" },
   IDEMPOTENCY_MISMATCH: { status: 409, title: "Conflict" },
+  ANSWER_NOT_KEPT: { status: 409, title: "Conflict" },
   NAME_TAKEN: { status: 409, title: "Conflict" },
   IN_USE: { status: 409, title: "Conflict" },
   LOCKED: { status: 409, title: "Conflict" },
@@ -70,12 +71,20 @@ export type ErrorCode = keyof typeof errors;
 export class Problem extends Error {
   readonly code: ErrorCode;
   readonly headers: Readonly<Record<string, string>>;
+  /** The member of the body that is wrong, where it is one: `messages[0].role`. OpenAI's clients show it. */
+  readonly param: string | null;
 
-  constructor(code: ErrorCode, detail: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    headers: Readonly<Record<string, string>> = {},
+    param: string | null = null,
+  ) {
     super(detail);
     this.name = "Problem";
     this.code = code;
     this.headers = headers;
+    this.param = param;
   }
 
   get status(): number {
@@ -95,9 +104,9 @@ export function renderProblem({ code, message }: Problem, requestId: string) {
 }
 
 /** What OpenAI's clients print; they show nothing of any other shape. */
-export function renderOpenAiProblem({ code, message }: Problem, requestId: string) {
+export function renderOpenAiProblem({ code, message, param }: Problem, requestId: string) {
   const { status } = errors[code];
-  return { error: { message, type: openAiType(status), code, param: null, requestId } };
+  return { error: { message, type: openAiType(status), code, param, requestId } };
 }
 
 function openAiType(status: number): string {

@@ -116,10 +116,25 @@ describe("what a setting may hold", () => {
     expect(deployed({ ...upstream, UPSTREAM_URL: "" }).upstreamKeys).toEqual([testSettings.PLATFORM_API_KEY]);
   });
 
+  it("holds the new key of the model service and the old one, both strong", () => {
+    const both = `${strong("new")},${strong("old")}`;
+    const rotating = {
+      UPSTREAM_URL: "https://api.example.com",
+      UPSTREAM_API_KEY: both,
+      MANAGEMENT_URL: "https://r.example.com",
+    };
+    const keys = [strong("new"), strong("old")];
+    expect(deployed(rotating)).toMatchObject({ upstreamKeys: keys, management: { keys } });
+    const weak = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")},old` };
+    expect(readConfig(weak)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
+    const spelled = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")} x` };
+    expect(readConfig(spelled)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
+  });
+
   it("never manages with the platform's own key", () => {
     const management = { MANAGEMENT_URL: "https://rest.example.com/v1", UPSTREAM_API_KEY: strong("upstream") };
     expect(deployed(management)).toMatchObject({
-      management: { key: strong("upstream") },
+      management: { keys: [strong("upstream")] },
       upstreamKeys: [testSettings.PLATFORM_API_KEY],
     });
   });

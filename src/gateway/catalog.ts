@@ -14,6 +14,7 @@ const entrySchema = z
     price: z.string(),
     output: z.string(),
     reuse: z.string(),
+    openAiRoutes: z.array(z.string()).describe("What it is served under, behind `openai/v1/`."),
     input: z.looseObject({}).describe("JSON Schema of the model's input."),
   })
   .meta({ id: "Model" });

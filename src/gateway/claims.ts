@@ -1,5 +1,7 @@
 // What a caller's token says of the quota, as a meter asks it: the plan, and what the token narrows.
 import type { GatewayEnv } from "./env.ts";
+import { networkOf } from "./identity/address.ts";
+import { hasCeiling } from "./operator-ceiling.ts";
 import { plansOf } from "./quota/admin-plans.ts";
 import type { Terms } from "./quota/metering.ts";
 
@@ -9,6 +11,7 @@ export function claimsOf({
   principal,
 }: Pick<GatewayEnv["Variables"], "config" | "control" | "principal">): Terms {
   const { plan = config.defaultPlan, tokenId, rules, maxCostMicroUsd } = principal;
+  const network = principal.kind === "anonymous" ? networkOf(principal.payer) : undefined;
   const narrows = rules !== undefined || maxCostMicroUsd !== undefined;
   return {
     plan,
@@ -17,6 +20,7 @@ export function claimsOf({
       narrows && tokenId !== undefined
         ? { id: tokenId, rules: rules ?? [], ...(maxCostMicroUsd !== undefined && { maxCostMicroUsd }) }
         : undefined,
-    hasCeiling: true,
+    hasCeiling: hasCeiling(config, control),
+    ...(network !== undefined && { network }),
   };
 }

@@ -1,4 +1,5 @@
 // What an answer says it cost. It is believed even far above the estimate, but never where it cannot be true.
+import type { TokenPrice } from "./model.ts";
 import { microUsd, type Price } from "./money.ts";
 
 /** Media answers are an object, text answers an array of objects, OpenAI-like bodies an object with `usage`. */
@@ -6,7 +7,7 @@ export function costOf(output: unknown, price: Price): number | undefined {
   const answers = (Array.isArray(output) ? output : [output]).filter(isObject);
   const said = answers.map((answer) => answer["cost"]).find((cost) => cost !== undefined && cost !== null);
   if (said !== undefined) return amount(said);
-  return price.ofTokens && costOfUsage(answers, price.ofTokens);
+  return price.tokens && costOfUsage(answers, price.tokens);
 }
 
 function amount(cost: unknown): number | undefined {
@@ -19,12 +20,12 @@ const whole = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
 
 /** A streamed answer counts its tokens chunk by chunk. */
-function costOfUsage(answers: Answer[], ofTokens: NonNullable<Price["ofTokens"]>): number | undefined {
+function costOfUsage(answers: Answer[], price: TokenPrice): number | undefined {
   const usages = answers.map((answer) => answer["usage"]).filter(isObject);
   if (usages.length === 0) return undefined;
   const input = sum(usages.map((usage) => tokens(usage, "input", "prompt_tokens", "input_tokens")));
   const output = sum(usages.map((usage) => tokens(usage, "output", "completion_tokens", "output_tokens")));
-  return input === undefined || output === undefined ? undefined : whole(ofTokens(input, output));
+  return input === undefined || output === undefined ? undefined : whole(price.cost(input, output));
 }
 
 /** The same count under the name that this dialect has for it; an embedding, say, has no output at all. */

@@ -1,8 +1,9 @@
 // From a line of the price list to a model: what follows from its kind is said here, once.
 import * as z from "zod";
 import { costOf } from "./cost.ts";
-import type { Kind, Model, ModelInput, OutputShape, Reuse } from "./model.ts";
+import type { Kind, Model, ModelInput, OpenAiRoute, OutputShape, Reuse } from "./model.ts";
 import type { Price } from "./money.ts";
+import { isBounded, multipliersOf } from "./multipliers.ts";
 
 interface Listing {
   readonly id: string;
@@ -12,6 +13,8 @@ interface Listing {
   readonly charge: Price;
   /** Built when the model is first used: all the schemas together would take longer than the rest of the start. */
   readonly input: () => z.ZodRawShape;
+  /** Of a text model that is served under others than the usual ones. */
+  readonly openAiRoutes?: readonly OpenAiRoute[];
 }
 
 const outputs: Readonly<Record<Kind, OutputShape>> = {
@@ -28,7 +31,10 @@ export const video = (listing: Listing): Model => define("video", listing);
 export const speech = (listing: Listing): Model => define("speech", listing);
 export const text = (listing: Listing): Model => define("text", listing);
 
-function define(kind: Kind, { id, title, price, charge, input }: Listing): Model {
+const chatRoutes: readonly OpenAiRoute[] = ["chat/completions", "models"];
+
+function define(kind: Kind, listing: Listing): Model {
+  const { id, title, price, charge, input, openAiRoutes = kind === "text" ? chatRoutes : [] } = listing;
   const fields = once(input);
   const schemaOf = (shape: z.ZodRawShape) =>
     z.looseObject(shape).refine(isShallow, `Nested more than ${DEEPEST} levels deep`);
@@ -47,11 +53,19 @@ function define(kind: Kind, { id, title, price, charge, input }: Listing): Model
     get reuse(): Reuse {
       return reuseOf(kind, fields());
     },
-    reserve: charge.reserve,
+    openAiRoutes,
+    reserve: (asked) => reserve(asked, fields(), charge),
     leastPrice: charge.least,
     maxPrice: charge.most,
+    tokens: charge.tokens,
     costOf: (output) => costOf(output, charge),
   };
+}
+
+function reserve(input: ModelInput, fields: z.ZodRawShape, charge: Price): number {
+  if (!multipliersOf(input).every((multiplier) => isBounded(multiplier, fields))) return charge.most;
+  const microUsd = charge.reserve(input);
+  return Number.isSafeInteger(microUsd) && microUsd > 0 ? Math.min(microUsd, charge.most) : charge.most;
 }
 
 /**

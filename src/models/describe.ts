@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Model } from "./model.ts";
 
-export type CatalogEntry = Pick<Model, "id" | "title" | "kind" | "price" | "output" | "reuse"> & {
+export type CatalogEntry = Pick<Model, "id" | "title" | "kind" | "price" | "output" | "reuse" | "openAiRoutes"> & {
   /** What may be sent as `input`, as JSON Schema. */
   readonly input: z.core.JSONSchema.BaseSchema;
 };
@@ -12,8 +12,9 @@ const entries = new WeakMap<Model, CatalogEntry>();
 export function describeModel(model: Model): CatalogEntry {
   const known = entries.get(model);
   if (known) return known;
-  const { id, title, kind, price, output, reuse } = model;
-  const entry = { id, title, kind, price, output, reuse, input: z.toJSONSchema(model.input, { io: "input" }) };
+  const { id, title, kind, price, output, reuse, openAiRoutes } = model;
+  const input = z.toJSONSchema(model.input, { io: "input" });
+  const entry = { id, title, kind, price, output, reuse, openAiRoutes, input };
   entries.set(model, entry);
   return entry;
 }

@@ -21,8 +21,9 @@ import { wan } from "./wan.ts";
 import { zImage } from "./z-image.ts";
 
 export { canonicalInput, seedOf } from "./canonical.ts";
+export { type Chat, type Fault, readChat, reserveChat } from "./chat.ts";
 export { type CatalogEntry, describeModel } from "./describe.ts";
-export type { Kind, Model, ModelInput, OutputShape, Reuse } from "./model.ts";
+export type { Kind, Model, ModelInput, OpenAiRoute, OutputShape, Reuse, TokenPrice } from "./model.ts";
 
 /** Part of every reuse key: raise it when a default changes, or what a model makes of the same input. */
 export const CATALOG_VERSION = 1;

@@ -23,6 +23,21 @@ export class Unread {
   }
 }
 
+/** OpenAI's routes that a model may be served under, behind `openai/v1/`. */
+export type OpenAiRoute = "chat/completions" | "models";
+
+/** How a model is paid by the token. */
+export interface TokenPrice {
+  /** What the model reads at most, whatever was sent. */
+  readonly windowTokens: number;
+  /** The most that one call may ask to be written. */
+  readonly longestAnswer: number;
+  /** How many tokens so many bytes of text are at most. */
+  read(bytes: number): number;
+  /** In micro-USD. */
+  cost(inputTokens: number, outputTokens: number): number;
+}
+
 export interface Model {
   readonly id: string;
   readonly title: string;
@@ -34,12 +49,19 @@ export interface Model {
   inputWithout(names: readonly string[]): z.ZodType<ModelInput>;
   readonly output: OutputShape;
   readonly reuse: Reuse;
-  /** An upper bound of what this input can cost, in micro-USD; the exact price where it is a function of the input. */
+  /** None for a model that writes no text. */
+  readonly openAiRoutes: readonly OpenAiRoute[];
+  /**
+   * An upper bound of what this input can cost, in micro-USD: a safe integer from 0 to `maxPrice`, the exact price where it
+   * is a function of the input. What the input says beyond its schema of how much is to be made means `maxPrice`.
+   */
   reserve(input: ModelInput): number;
   /** No input costs less, in micro-USD. */
   readonly leastPrice: number;
   /** An upper bound over every input that the schema accepts, in micro-USD. */
   readonly maxPrice: number;
+  /** Undefined where tokens are not what is paid for. */
+  readonly tokens: TokenPrice | undefined;
   /** What the answer says it cost, in micro-USD; undefined when it says nothing, or nothing that can be true. */
   costOf(output: unknown, input: ModelInput): number | undefined;
 }

@@ -1,5 +1,6 @@
 // How models are paid: each price as documented, turned into what to reserve for an input. Micro-USD, whole numbers.
-import { type ModelInput, Unread } from "./model.ts";
+import { type ModelInput, type TokenPrice, Unread } from "./model.ts";
+import { isCount } from "./multipliers.ts";
 
 export interface Price {
   /** What this input costs at most; the exact price where that is a function of the input. */
@@ -8,8 +9,8 @@ export interface Price {
   readonly most: number;
   /** No input costs less. */
   readonly least: number;
-  /** What these tokens cost; only where tokens are paid for. */
-  ofTokens?(input: number, output: number): number;
+  /** Only where tokens are paid for. */
+  readonly tokens?: TokenPrice;
 }
 
 /** One price, or one for each value of an input field. */
@@ -36,15 +37,15 @@ const dearest = (rate: Rate): number =>
 const cheapest = (rate: Rate): number =>
   microUsd(typeof rate === "number" ? rate : Math.min(...Object.values(rate.usd)));
 
-const numberAt = (input: ModelInput, field: string): number | undefined => {
+const countAt = (input: ModelInput, field: string): number | undefined => {
   const value = input[field];
-  return typeof value === "number" ? value : undefined;
+  return isCount(value) ? value : undefined;
 };
 
 const lengthAt = (input: ModelInput, field: string): number | undefined => {
   const value = input[field];
   if (value instanceof Unread) return value.bytes;
-  return typeof value === "string" ? value.length : undefined;
+  return typeof value === "string" && value !== "" ? value.length : undefined;
 };
 
 const perJob = (rate: Rate): Price => ({
@@ -63,7 +64,7 @@ export const upTo = (usd: number): Price => perJob(usd);
 export function perMegapixel(usd: number, longestSide: number): Price {
   const priceOf = (pixels: number) => Math.ceil((microUsd(usd) * pixels) / MILLION);
   return {
-    reserve: (input) => priceOf((numberAt(input, "width") ?? longestSide) * (numberAt(input, "height") ?? longestSide)),
+    reserve: (input) => priceOf((countAt(input, "width") ?? longestSide) * (countAt(input, "height") ?? longestSide)),
     most: priceOf(longestSide * longestSide),
     least: priceOf(1),
   };
@@ -71,7 +72,7 @@ export function perMegapixel(usd: number, longestSide: number): Price {
 
 export function perSecond(rate: Rate, longestSeconds: number): Price {
   return {
-    reserve: (input) => rateFor(rate, input) * (numberAt(input, "duration") ?? longestSeconds),
+    reserve: (input) => rateFor(rate, input) * (countAt(input, "duration") ?? longestSeconds),
     most: dearest(rate) * longestSeconds,
     least: cheapest(rate),
   };
@@ -81,7 +82,7 @@ export function perSecond(rate: Rate, longestSeconds: number): Price {
 export function perFiveSeconds(usd: number, longestSeconds: number): Price {
   const priceOf = (seconds: number) => microUsd(usd) * Math.ceil(seconds / 5);
   return {
-    reserve: (input) => priceOf(numberAt(input, "duration") ?? longestSeconds),
+    reserve: (input) => priceOf(countAt(input, "duration") ?? longestSeconds),
     most: priceOf(longestSeconds),
     least: priceOf(1),
   };
@@ -127,16 +128,17 @@ export interface TokenRates {
  * the like end up in the prompt.
  */
 export function perMillionTokens({ inputUsd, outputUsd, windowTokens, longestAnswer }: TokenRates): Price {
-  const ofTokens = (input: number, output: number) =>
+  const cost = (input: number, output: number) =>
     Math.ceil((microUsd(inputUsd) * input + microUsd(outputUsd) * output) / MILLION);
+  const read = (bytes: number) => Math.min(bytes + TEMPLATE_TOKENS, windowTokens);
   return {
     reserve: (input) => {
       const bytes = new TextEncoder().encode(JSON.stringify(input)).length + unreadBytes(input);
-      return ofTokens(Math.min(bytes + TEMPLATE_TOKENS, windowTokens), answerTokens(input, longestAnswer));
+      return cost(read(bytes), answerTokens(input, longestAnswer));
     },
-    most: ofTokens(windowTokens, longestAnswer),
-    least: ofTokens(0, 1),
-    ofTokens,
+    most: cost(windowTokens, longestAnswer),
+    least: cost(0, 1),
+    tokens: { windowTokens, longestAnswer, read, cost },
   };
 }
 
@@ -146,8 +148,7 @@ const unreadBytes = (input: ModelInput): number =>
 /** `max_tokens` stands at the top or under `sampling_params`, by the model; the larger counts where a client sends both. */
 function answerTokens(input: ModelInput, longest: number): number {
   const sampling = input["sampling_params"];
-  const nested =
-    typeof sampling === "object" && sampling !== null ? numberAt({ ...sampling }, "max_tokens") : undefined;
-  const asked = Math.max(numberAt(input, "max_tokens") ?? 0, nested ?? 0);
+  const nested = typeof sampling === "object" && sampling !== null ? countAt({ ...sampling }, "max_tokens") : undefined;
+  const asked = Math.max(countAt(input, "max_tokens") ?? 0, nested ?? 0);
   return asked > 0 ? Math.min(asked, longest) : longest;
 }

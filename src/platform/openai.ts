@@ -8,12 +8,13 @@ import { Problem, renderOpenAiProblem } from "../errors.ts";
 import type { AppEnv } from "../wire/exchange.ts";
 import { accepted } from "./answers.ts";
 import type { EndpointEnv } from "./endpoints.ts";
-import { ask, hold } from "./held.ts";
+import { ask, type Held, hold } from "./held.ts";
 import { submissionOf } from "./job-body.ts";
 import { heldBy, originOf } from "./jobs.ts";
 import { readJson } from "./large-body.ts";
+import type { Part } from "./queue/endpoint-queue.ts";
 
-const callSchema = z.looseObject({ stream: z.boolean().optional() });
+const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 const routePattern = /^\/v1(\/[\w.-]{1,128}){1,4}$/;
 const encoder = new TextEncoder();
 const json = { "Content-Type": "application/json" };
@@ -69,19 +70,21 @@ function cancel(c: Context<EndpointEnv>, id: string): Promise<unknown> {
 }
 
 /** Hands on each chunk as it comes. A client that leaves cancels the job. */
-function streamed(c: Context<EndpointEnv>, id: string): Response {
+async function streamed(c: Context<EndpointEnv>, id: string): Promise<Response> {
   const held = heldBy(c, limits.streamWaitMs.max);
+  const beginning = nextPart(held, id);
+  c.executionCtx.waitUntil(beginning.catch(() => cancel(c, id)));
+  const first = await beginning;
+  // It ended before its first chunk: what it answers is a refusal, or comes from a worker that does not stream.
+  if (first.items.length === 0) return whole(c, id);
   const { readable, writable } = new IdentityTransformStream();
   const writer = writable.getWriter();
   const write = (text: string) => writer.write(encoder.encode(text));
   const relay = async () => {
-    for (;;) {
-      const part = await hold(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai"));
-      const { items, status } = accepted(part);
-      for (const item of items) await write(textOf(item));
-      if (held.signal.aborted) throw new Error("the client left");
-      if (items.length > 0 || !isFinal(status)) continue;
-      if (status !== "COMPLETED") await write(await lastWord(c, id));
+    for (let part = first; ; part = await nextPart(held, id)) {
+      for (const item of part.items) await write(textOf(item));
+      if (part.items.length > 0) continue;
+      if (part.status !== "COMPLETED") await write(await lastWord(c, id));
       return writer.close();
     }
   };
@@ -91,6 +94,15 @@ function streamed(c: Context<EndpointEnv>, id: string): Response {
   };
   c.executionCtx.waitUntil(relay().catch(cutShort));
   return new Response(readable, { headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" } });
+}
+
+/** The next chunks; none where the job is at its end. */
+async function nextPart(held: Held, id: string): Promise<Part> {
+  for (;;) {
+    const part = accepted(await hold(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai")));
+    if (held.signal.aborted) throw new Error("the client left");
+    if (part.items.length > 0 || isFinal(part.status)) return part;
+  }
 }
 
 /** An answer that has begun can only say in its last event that it failed. */

@@ -93,8 +93,8 @@ class JobAnswer implements JsonListener {
   #inner: string | undefined;
   /** Which element of an array `output` comes next; -1 where `output` is an object. */
   #element = -1;
-  /** From the last comma between the answer's members on: the next member says whether it stays. */
-  #comma: Edit | undefined;
+  /** From the last comma between the answer's members on, or from its beginning: the next member says whether it stays. */
+  #pending: Edit | undefined;
   /** The member that is taken out. Where it is the first one, the comma behind it goes with it. */
   #cut: Edit | undefined;
   #isFirst = true;
@@ -105,32 +105,33 @@ class JobAnswer implements JsonListener {
   }
 
   key(depth: number, bytes: Uint8Array, start: number, end: number): void {
-    if (depth === 1) this.#begin(FACTS.find(bytes, start, end), start - 1);
+    if (depth === 1) this.#begin(FACTS.find(bytes, start, end));
     else this.#inner = this.#mediaKeys.find(bytes, start, end);
   }
 
   comma(depth: number, at: number): void {
     if (depth !== 1) return;
-    if (this.#cut && this.#isFirst) this.#close(this.#cut, at + 1);
-    else {
-      this.#comma = { from: at, to: Number.POSITIVE_INFINITY, bytes: nothing };
-      this.edits.push(this.#comma);
-    }
+    if (this.#cut && this.#isFirst) {
+      this.#close(this.#cut, at + 1);
+      this.#await(at + 1);
+    } else this.#await(at);
   }
 
-  #begin(name: string | undefined, quote: number): void {
+  #await(from: number): void {
+    this.#pending = { from, to: Number.POSITIVE_INFINITY, bytes: nothing };
+    this.edits.push(this.#pending);
+  }
+
+  #begin(name: string | undefined): void {
     this.#outer = name;
-    const comma = this.#comma;
-    this.#comma = undefined;
-    if (name === undefined || !TAKEN_OUT.includes(name)) {
+    if (name !== undefined && TAKEN_OUT.includes(name)) {
+      this.#cut = this.#pending;
+      if (this.#cut) this.#cut.isCut = true;
+    } else {
       this.#isFirst = false;
-      // The comma stays as it is.
-      if (comma) this.edits.pop();
-      return;
+      this.edits.pop();
     }
-    this.#cut = comma ?? { from: quote, to: Number.POSITIVE_INFINITY, bytes: nothing };
-    this.#cut.isCut = true;
-    if (!comma) this.edits.push(this.#cut);
+    this.#pending = undefined;
   }
 
   #close(cut: Edit, to: number): void {
@@ -138,8 +139,12 @@ class JobAnswer implements JsonListener {
     this.#cut = undefined;
   }
 
-  value(depth: number, kind: Kind): number {
-    if (depth === 0) return kind === "object" ? WATCH : SKIM;
+  value(depth: number, kind: Kind, at: number): number {
+    if (depth === 0) {
+      if (kind !== "object") return SKIM;
+      this.#await(at + 1);
+      return WATCH;
+    }
     if (depth === 1) {
       if (this.#outer === undefined || this.#cut) return SKIM;
       if (this.#outer !== "output") return kind === "string" ? REPLACED_BYTES : FACT_BYTES;
@@ -153,17 +158,18 @@ class JobAnswer implements JsonListener {
   }
 
   end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number): void {
-    if (this.#cut) this.#endCut(this.#cut, depth, end);
+    if (depth === 0 || this.#cut) this.#ended(depth, end);
     else if (depth === 1 && this.#outer === "output") this.#extend(kind, end);
     else if (depth === 1 && this.#outer !== undefined) this.#told(kind, bytes, start, end);
     else if (depth === 2 && this.#element < 0) this.#produced(kind, bytes, start, end);
     else if (depth === 3 && this.#inner === "cost") this.#counts("cost", kind, bytes, start, end);
   }
 
-  #endCut(cut: Edit, depth: number, end: number): void {
+  #ended(depth: number, end: number): void {
     // Behind the first member a comma may follow, or the answer's own end.
-    if (depth === 1 && !this.#isFirst) this.#close(cut, end);
-    if (depth === 0) this.#close(cut, end - 1);
+    if (this.#cut && depth === 1 && !this.#isFirst) this.#close(this.#cut, end);
+    if (this.#cut && depth === 0) this.#close(this.#cut, end - 1);
+    if (this.#pending && depth === 0) this.edits.pop();
   }
 
   #told(kind: Kind, bytes: Uint8Array, start: number, end: number): void {

@@ -8,12 +8,17 @@ const never = Number.POSITIVE_INFINITY;
 export class OneAlarm {
   readonly #ctx: DurableObjectState;
   readonly #name: string;
-  /** When it rings; unknown to an object that has just woken. */
+  /** When it rings, or later than it rings; unknown to an object that has just woken and did not note it. */
   #at: number | undefined;
 
-  constructor(ctx: DurableObjectState, name: string) {
+  constructor(ctx: DurableObjectState, name: string, at?: number) {
     this.#ctx = ctx;
     this.#name = name;
+    this.#at = at;
+  }
+
+  get at(): number | undefined {
+    return this.#at;
   }
 
   /** It rings when the first of these is due, or earlier: they are always recomputed from what is stored. */

@@ -1,8 +1,8 @@
 // Streams a large job request upstream: our webhook goes in, the client's out; the last byte waits for the verdict.
-import type { ByteSource } from "./body.ts";
-import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
-import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
+import { type Kind, SKIM, WATCH } from "./json-listener.ts";
+import type { Edit } from "./json-relay.ts";
 import { Names, parsed, unquote } from "./names.ts";
+import { type Outcome, relayForVerdict, type Summarizing, type VerdictScan } from "./verdict-relay.ts";
 import { isWebhookName } from "./webhook-name.ts";
 
 /** What `policy`, `webhook` and `s3Config` may take each; they are read whole. */
@@ -32,23 +32,13 @@ export interface RequestSummary {
 }
 
 export type ShapeFault = "no-input" | "member-too-large" | "too-many-members";
-export type RequestOutcome<Refusal> =
-  | { readonly accepted: true; readonly summary: RequestSummary }
-  | { readonly accepted: false; readonly fault: Exclude<RelayFault, "stopped"> | ShapeFault }
-  | { readonly accepted: false; readonly fault: "refused"; readonly refusal: Refusal };
+export type RequestOutcome<Refusal> = Outcome<RequestSummary, ShapeFault, Refusal>;
 
-export interface RequestScan<Refusal> {
-  readonly source: ReadableStream<Uint8Array> | ByteSource;
-  /** As stated by Content-Length; undefined for a chunked body. */
-  readonly length?: number | undefined;
-  readonly limitBytes: number;
+export interface RequestScan<Refusal> extends VerdictScan<RequestSummary, Refusal> {
   /** Members to put before the client's, each with its comma: `"webhook":"https://…",`. */
   readonly inject: Uint8Array;
   /** The members of `input` that matter; the others are not read. Without it all are, up to a bound. */
   readonly inputKeys?: Iterable<string>;
-  readonly bufferBytes?: number | undefined;
-  /** Says what is wrong with the request, undefined when nothing is. */
-  verdict(summary: RequestSummary): Refusal | undefined | Promise<Refusal | undefined>;
 }
 
 /**
@@ -62,39 +52,7 @@ export function scanRequest<Refusal>(scan: RequestScan<Refusal>): {
 } {
   const { readable, writable } =
     scan.length === undefined ? new IdentityTransformStream() : new FixedLengthStream(scan.length + scan.inject.length);
-  return { stream: readable, done: run(scan, writable) };
-}
-
-async function run<Refusal>(
-  scan: RequestScan<Refusal>,
-  output: WritableStream<Uint8Array>,
-): Promise<RequestOutcome<Refusal>> {
-  const request = new JobRequest(scan.inject, scan.inputKeys);
-  let verdict: { refusal: Refusal | undefined } | { thrown: unknown } | undefined;
-  const fault = await relayJson({
-    source: scan.source,
-    output,
-    listener: request,
-    edits: request.edits,
-    limitBytes: scan.limitBytes,
-    length: scan.length,
-    bufferBytes: scan.bufferBytes,
-    stopped: () => request.fault !== undefined,
-    accept: async () => {
-      try {
-        verdict = { refusal: await scan.verdict(request.summary()) };
-        return verdict.refusal === undefined;
-      } catch (thrown) {
-        verdict = { thrown };
-        return false;
-      }
-    },
-  });
-  if (fault === undefined) return { accepted: true, summary: request.summary() };
-  if (fault !== "stopped") return { accepted: false, fault };
-  if (verdict === undefined) return { accepted: false, fault: request.fault ?? "no-input" };
-  if ("thrown" in verdict) throw verdict.thrown;
-  return { accepted: false, fault: "refused", refusal: verdict.refusal as Refusal };
+  return { stream: readable, done: relayForVerdict(scan, writable, new JobRequest(scan.inject, scan.inputKeys)) };
 }
 
 /** Some services read names whatever their case: to them "Webhook" would take the place of ours. */
@@ -105,7 +63,7 @@ function isLikeWebhook(bytes: Uint8Array, start: number, end: number): boolean {
 const longestWebhook = 6 * "webhook".length;
 
 /** The listener: depth 0 is the request, 1 its members, 2 those of `input`. */
-class JobRequest implements JsonListener {
+class JobRequest implements Summarizing<RequestSummary, ShapeFault> {
   fault: ShapeFault | undefined;
   readonly edits: Edit[] = [];
   readonly #inject: Uint8Array;

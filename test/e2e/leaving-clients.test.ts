@@ -153,10 +153,10 @@ function watchPolls(ref: string) {
   return polls;
 }
 
-it.each(ways)("a client that leaves a large chat, and %s: nothing stays reserved", async (_way, leave) => {
+it.each(ways)("a client that leaves a large chat, and %s: nothing stays reserved", async (way, leave) => {
   const arrived = Promise.withResolvers<void>();
   answer = (request) => void request.once("data", () => arrived.resolve());
-  const client = begin("POST", "openai/v1/chat/completions", "", large, 1_000_000, "gpt-oss-120b");
+  const client = begin("POST", "openai/v1/chat/completions", `chat-${way}`, large, 1_000_000, "gpt-oss-120b");
   await arrived.promise;
   expect(await admitted("gpt-oss-120b")).toBe(1);
   leave(client);

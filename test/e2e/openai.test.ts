@@ -57,6 +57,60 @@ describe.each([platform, gateway])("openai at $name", (face) => {
   });
 });
 
+describe("openai with an Idempotency-Key, by its own retries", () => {
+  it("gets one completion for both of two calls, though the first one still runs", async () => {
+    const key = await gateway.key(server);
+    const openai = new OpenAI({
+      baseURL: `${server.url}${gateway.base}/${model}/openai/v1`,
+      apiKey: key,
+      maxRetries: 5,
+    });
+    const call = () =>
+      openai.chat.completions.create({ model, messages, max_tokens: 9 }, { headers: { "Idempotency-Key": "once" } });
+    const [first, second] = await Promise.all([call(), call()]);
+    expect(second).toEqual(first);
+    const streamed = async () => {
+      const stream = await openai.chat.completions.create(
+        { model, messages, max_tokens: 9, stream: true },
+        { headers: { "Idempotency-Key": "streamed" } },
+      );
+      const chunks = [];
+      for await (const chunk of stream) chunks.push(chunk);
+      return chunks;
+    };
+    expect(await streamed()).toEqual(await streamed());
+  });
+});
+
+describe("openai's streams of what is not served", () => {
+  it("are refused, and not empty", async () => {
+    const key = await gateway.key(server);
+    const openai = new OpenAI({
+      baseURL: `${server.url}${gateway.base}/${model}/openai/v1`,
+      apiKey: key,
+      maxRetries: 0,
+    });
+    for (const call of [
+      () => openai.responses.create({ model, input: "x", stream: true }),
+      () => openai.completions.create({ model, prompt: "x", stream: true }),
+    ]) {
+      const refused: unknown = await call().catch(read);
+      expect(refused).toMatchObject({ status: 404, type: "invalid_request_error", param: null });
+    }
+  });
+
+  it("say which member of a body is wrong", async () => {
+    const key = await gateway.key(server);
+    const openai = new OpenAI({
+      baseURL: `${server.url}${gateway.base}/${model}/openai/v1`,
+      apiKey: key,
+      maxRetries: 0,
+    });
+    const refused = await openai.chat.completions.create({ model, messages, n: -1 }).catch(read);
+    expect(refused).toMatchObject({ status: 400, code: "INVALID_REQUEST", param: "n" });
+  });
+});
+
 function read(thrown: unknown): APIError {
   if (thrown instanceof APIError) return thrown;
   throw thrown;

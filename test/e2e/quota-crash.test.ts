@@ -1,10 +1,12 @@
 // Quotas over a process that is killed in the middle, twice: no job lost, none charged twice, every balance the true one.
+import { createServer } from "node:http";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { isAsSync } from "../../src/gateway/admission.ts";
 import type { Rule } from "../../src/gateway/rules.ts";
 import { Server } from "../support/serve.ts";
 import { eventually, inParallel } from "../support/serve-eventually.ts";
+import { listenLocally } from "../support/serve-locally.ts";
 import { type Booked, type Books, type Order, type Outcome, Payer } from "./support/payer.ts";
 import { UpstreamWatch } from "./support/upstream-watch.ts";
 
@@ -129,6 +131,53 @@ it("admits exactly 50 of 200 parallel submits, and forgets none of them when kil
   expect(jobs).toHaveLength(50);
 });
 
+it("lets never more than 4,000 through, killed six times among 200 parallel callers", {
+  timeout: 170_000,
+}, async () => {
+  const limit = 4000;
+  const kills = 6;
+  let taken = 0;
+  const upstream = createServer((request, response) => {
+    request.resume();
+    if (request.method === "POST") taken += 1;
+    response.setHeader("Content-Type", "application/json");
+    response.end(JSON.stringify({ id: `job-${taken}`, status: "IN_QUEUE" }));
+  });
+  const url = await listenLocally(upstream);
+  const key = "key-of-the-upstream-0123456789abcdef";
+  const fresh = await Server.start({ settings: { UPSTREAM_URL: url, UPSTREAM_API_KEY: key } });
+  onTestFinished(async () => {
+    await fresh.stop();
+    upstream.closeAllConnections();
+    upstream.close();
+  });
+  const payer = await Payer.mint(fresh, "crowded", [{ unit: "requests", limit, per: "day" }], "operator");
+  let [killed, full, submitted] = [0, 0, 0];
+  let isUp: Promise<void> = Promise.resolve();
+  const restart = async () => {
+    await fresh.kill9();
+    await fresh.restart();
+  };
+  const drive = async () => {
+    while (full < 400) {
+      await isUp;
+      submitted += 1;
+      const outcome = await payer.submit(textOrder("crowded", submitted));
+      if (outcome.kind === "refused" && outcome.code === "RATE_LIMITED") full += taken > limit - 400 ? 1 : 0;
+      if (outcome.kind === "cut" || outcome.kind === "refused") await setTimeout(20);
+      if (killed < kills && taken > ((killed + 1) * limit) / (kills + 1)) {
+        killed += 1;
+        isUp = restart();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 200 }, drive));
+  expect(killed).toBe(kills);
+  expect(taken).toBeLessThanOrEqual(limit);
+  /** Only what was under way at a kill was admitted and never sent. */
+  expect(taken).toBeGreaterThan(limit - kills * 200);
+});
+
 function crowd(): Promise<Client>[] {
   const rules: Rule[] = [budget, { unit: "jobs", limit: ordersEach }];
   return ["ada", "bob", "cleo", "dan", "eve"].map(async (user, index) => {
@@ -200,9 +249,9 @@ function isSettled({ jobs, spent }: Books): boolean {
   return jobs.every(({ isOpen }) => !isOpen) && spent.assumedMicroUsd === assumed;
 }
 
-/** What a job must cost: the truth where the upstream has it, else what was reserved. */
-function dueFor({ id, reservedMicroUsd }: Booked, { costs }: UpstreamWatch): number | undefined {
-  return id === null ? reservedMicroUsd : costs.get(refOf(id));
+/** What a job must cost: the truth where the upstream has it; nothing where it would have told us, and did not. */
+function dueFor({ id }: Booked, { costs }: UpstreamWatch): number | undefined {
+  return id === null ? 0 : costs.get(refOf(id));
 }
 
 /** A handle is the upstream's id, the admission and their proof; who asked synchronously for what others may join sees `sync-` before it. */

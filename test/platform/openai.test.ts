@@ -65,6 +65,15 @@ describe("a chat", () => {
     ]);
   });
 
+  it("writes as many choices as it was asked for, and counts them all", async () => {
+    const call = ask("hello", { n: 3, max_tokens: 4 });
+    const { choices, usage } = await endpoint(text).read<{ choices: { index: number }[]; usage: object }>(
+      ...(["POST", chat, call] as const),
+    );
+    expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
+    expect(usage).toMatchObject({ completion_tokens: 12 });
+  });
+
   it("that fails says so, in its answer or in its last event", async () => {
     const e = endpoint(text);
     await expectOpenAiError(await e.send("POST", chat, ask("[fail]")), 502, "MODEL_FAILED");
@@ -113,6 +122,8 @@ describe("a refusal", () => {
     const valid = ask("hello");
     expect((await endpoint(text).send("POST", chat, valid)).status).toBe(200);
     await expectOpenAiError(await endpoint(id).send("POST", route, { ...valid, ...change }), status, code);
+    const streamed = { ...ask("hello", { stream: true }), ...change };
+    await expectOpenAiError(await endpoint(id).send("POST", route, streamed), status, code);
   });
 });
 
@@ -125,6 +136,17 @@ describe("a worker of one's own", () => {
     expect(job.input).toEqual({ openai_route: "/v1/chat/completions", openai_input: ask("hello").json });
     await e.done(job.id, { output: { error: { message: "too long", code: 400 } } });
     expect((await answer).status).toBe(400);
+  });
+
+  it("that does not stream is answered with its output, whole", async () => {
+    const e = endpoint();
+    const answer = e.send("POST", chat, ask("hello", { stream: true }));
+    await eventually(async () => expect(await e.take()).toHaveLength(1));
+    const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
+    await e.done(String(requests[0]?.id), { output: { object: "chat.completion" } });
+    const response = await answer;
+    expect([response.status, response.headers.get("Content-Type")]).toEqual([200, "application/json"]);
+    expect(await response.json()).toEqual({ object: "chat.completion" });
   });
 
   it("streams raw events, which go out as they are", async () => {

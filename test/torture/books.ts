@@ -6,7 +6,7 @@ import { type TakenJob, trueCost } from "./hostile-upstream.ts";
 
 interface Row {
   readonly admission: string;
-  readonly ref: string | null;
+  readonly upstreamId: string | null;
   readonly reserved: number;
   readonly charged: number;
   readonly assumed: number;
@@ -26,15 +26,41 @@ export function readBooks(disk: string): Books[] {
   return files.map((file) => {
     const database = new DatabaseSync(join(folder, file));
     try {
-      const columns = "admission, ref, reserved, charged, assumed, endedAt";
-      const rows = database.prepare(`SELECT ${columns} FROM jobs`).all() as unknown as Row[];
-      const sum = "SELECT COALESCE(SUM(known), 0) AS known, COALESCE(SUM(assumed), 0) AS assumed";
-      const sums = database.prepare(`${sum}, COALESCE(SUM(reserved), 0) AS reserved FROM spend`).get();
-      return { rows, sums: sums as unknown as Books["sums"] };
+      return { rows: readRows(database), sums: readSums(database) };
     } finally {
       database.close();
     }
   });
+}
+
+/** A meter that only looked has no tables, and one whose jobs are all open none for ended ones. */
+function tablesOf(database: DatabaseSync): string[] {
+  return database
+    .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")
+    .all()
+    .map(({ name }) => String(name));
+}
+
+function readRows(database: DatabaseSync): Row[] {
+  const open = "SELECT admission, upstreamId, reserved, 0 AS charged, 0 AS assumed, NULL AS endedAt FROM jobs";
+  const ended = "SELECT admission, upstreamId, reserved, charged, assumed, endedAt FROM ended";
+  const tables = tablesOf(database);
+  const queries = [...(tables.includes("jobs") ? [open] : []), ...(tables.includes("ended") ? [ended] : [])];
+  return queries.flatMap((query) => database.prepare(query).all() as unknown as Row[]);
+}
+
+type EntryJson = [kind: string, known: number, assumed: number, reserved: number, forgiven: number];
+
+function readSums(database: DatabaseSync): Books["sums"] {
+  const row = tablesOf(database).includes("state") ? database.prepare("SELECT json FROM state").get() : undefined;
+  const { payer } = row ? JSON.parse(String(row["json"])) : {};
+  const sums = { known: 0, assumed: 0, reserved: 0 };
+  for (const [, known, assumed, reserved] of Object.values<EntryJson>(payer?.money.spans.ever ?? {})) {
+    sums.known += known;
+    sums.assumed += assumed;
+    sums.reserved += reserved;
+  }
+  return sums;
 }
 
 /** What is wrong, in words. */
@@ -58,7 +84,8 @@ function auditJob(job: TakenJob, rows: ReadonlyMap<string, Row>): string[] {
   const admission = job.hook.split(".")[1] ?? "";
   const row = rows.get(admission);
   if (!row) return [`${job.id} was taken, and no meter knows its admission`];
-  if (row.ref !== null && row.ref !== job.id) return [`${job.id} stands in the books as ${row.ref}`];
+  const { upstreamId } = row;
+  if (upstreamId !== null && upstreamId !== job.id) return [`${job.id} stands in the books as ${upstreamId}`];
   if (row.endedAt === null) return [`${job.id} never ended in the books`];
   if (row.assumed === 1) {
     return [0, row.reserved].includes(row.charged) ? [] : [`${job.id} is assumed at ${row.charged}`];
@@ -67,6 +94,6 @@ function auditJob(job: TakenJob, rows: ReadonlyMap<string, Row>): string[] {
 }
 
 function twice(rows: ReadonlyMap<string, Row>): string[] {
-  const refs = [...rows.values()].flatMap(({ ref }) => (ref === null ? [] : [ref]));
-  return refs.filter((ref, at) => refs.indexOf(ref) !== at).map((ref) => `${ref} stands in the books twice`);
+  const ids = [...rows.values()].flatMap(({ upstreamId }) => (upstreamId === null ? [] : [upstreamId]));
+  return ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `${id} stands in the books twice`);
 }

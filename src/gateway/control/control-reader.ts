@@ -1,5 +1,6 @@
 // Reads CONTROL for an isolate: in front of a request only where what is known has become too old.
 import { Problem } from "../../errors.ts";
+import { inTime } from "../../wire/in-time.ts";
 import { oncePer } from "../../wire/once-per.ts";
 import type { GatewayContext } from "../env.ts";
 import { type ControlChanges, ControlView } from "./control-view.ts";
@@ -54,7 +55,7 @@ export class ControlReader {
   async #renew(now: number): Promise<void> {
     this.#askedAt = now;
     try {
-      const changes = await within(timeoutMs, this.#read(this.#view.version));
+      const changes = await inTime(timeoutMs, this.#read(this.#view.version));
       if (changes) this.#view.apply(changes, now);
       this.#readAt = Math.max(this.#readAt, now);
     } catch (error) {
@@ -66,16 +67,6 @@ export class ControlReader {
 }
 
 const retrySoon = { "Retry-After": "3" };
-
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  const timer = Promise.withResolvers<never>();
-  const timeout = setTimeout(() => timer.reject(new Error("took too long")), milliseconds);
-  try {
-    return await Promise.race([work, timer.promise]);
-  } finally {
-    clearTimeout(timeout);
-  }
-}
 
 export function controlStub(env: Env) {
   return env.CONTROL.getByName("control");

@@ -1,4 +1,5 @@
 // What an isolate knows of the operator's settings, and how it catches up with them.
+import { isIssuedBefore } from "../issued-before.ts";
 import type { Rule } from "../rules.ts";
 
 export interface Plan {
@@ -29,6 +30,8 @@ export interface ControlChanges {
   users: Row<number>[];
   /** The tokens' ids, and when each expires by itself. */
   tokens: Row<number>[];
+  /** 1 where the app's budget has a ceiling. */
+  ceilings: Row<number>[];
 }
 
 interface Bearer {
@@ -43,6 +46,7 @@ export class ControlView {
   readonly #models = new Map<string, ModelSwitch>();
   readonly #users = new Map<string, number>();
   readonly #tokens = new Map<string, number>();
+  #hasCeiling: boolean | undefined;
 
   get version(): number {
     return this.#version;
@@ -56,10 +60,14 @@ export class ControlView {
     return this.#models;
   }
 
-  /** A token of the very moment of its user's revocation is revoked. */
+  /** Whether the operator gave the app's budget a ceiling; undefined leaves it to the deployment's settings. */
+  get hasCeiling(): boolean | undefined {
+    return this.#hasCeiling;
+  }
+
   isRevoked({ owner, issuedAt, tokenId }: Bearer): boolean {
     const revokedAt = this.#users.get(owner);
-    if (revokedAt !== undefined && issuedAt <= revokedAt) return true;
+    if (revokedAt !== undefined && isIssuedBefore(issuedAt, revokedAt)) return true;
     return tokenId !== undefined && this.#tokens.has(tokenId);
   }
 
@@ -72,10 +80,12 @@ export class ControlView {
     for (const { name, value } of changes.models) this.#models.set(name, value);
     for (const { name, value } of changes.users) this.#users.set(name, value);
     for (const { name, value } of changes.tokens) this.#tokens.set(name, value);
+    for (const { value } of changes.ceilings) this.#hasCeiling = value === 1;
     for (const [tokenId, expiresAt] of this.#tokens) if (expiresAt < now) this.#tokens.delete(tokenId);
   }
 
   #clear(): void {
     for (const known of [this.#plans, this.#models, this.#users, this.#tokens]) known.clear();
+    this.#hasCeiling = undefined;
   }
 }

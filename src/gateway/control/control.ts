@@ -14,9 +14,13 @@ const steps = [
    CREATE INDEX revoked_users_by_version ON revoked_users (version);
    CREATE INDEX revoked_tokens_by_version ON revoked_tokens (version);
    CREATE INDEX revoked_tokens_by_expiry ON revoked_tokens (value);`,
+  "CREATE TABLE ceilings (name TEXT PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID",
 ];
 
-type Table = "plans" | "models" | "revoked_users" | "revoked_tokens";
+type Table = "plans" | "models" | "revoked_users" | "revoked_tokens" | "ceilings";
+
+/** The budget of the whole app; there is no other. */
+const app = "app";
 
 export class Control extends DurableObject<Env> {
   readonly #sql: SqlStorage;
@@ -40,6 +44,7 @@ export class Control extends DurableObject<Env> {
       models: this.#changed<string>("models", since).map(parseValue<ModelSwitch>),
       users: this.#changed<number>("revoked_users", since),
       tokens: this.#changed<number>("revoked_tokens", since),
+      ceilings: this.#changed<number>("ceilings", since),
     };
   }
 
@@ -59,6 +64,11 @@ export class Control extends DurableObject<Env> {
 
   setPlan(name: string, value: Plan): void {
     this.#write("plans", name, JSON.stringify(value));
+  }
+
+  /** Whether the operator gave the app's budget a ceiling; what it is, BUDGET knows. */
+  setCeiling(isSet: boolean): void {
+    this.#write("ceilings", app, isSet ? 1 : 0);
   }
 
   /** Whatever was issued to the user up to a moment is worth nothing. Kept for good: an app's JWT may live long. */

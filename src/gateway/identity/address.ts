@@ -12,6 +12,12 @@ export function addressPayer(address: string): string | undefined {
   return `addr:${prefix.join(":")}::/64`;
 }
 
+/** `addr:2001:db8:1::/48` of a /64 in it: many households, or one that was given them all. Undefined for IPv4. */
+export function networkOf(payer: string): string | undefined {
+  const [, prefix] = /^addr:((?:[0-9a-f]{1,4}:){2}[0-9a-f]{1,4}):[0-9a-f]{1,4}::\/64$/.exec(payer) ?? [];
+  return prefix === undefined ? undefined : `addr:${prefix}::/48`;
+}
+
 export const addressPayerPattern = /^addr:[0-9a-f.:]{1,64}\/(32|64)$/;
 
 function readIpv4(text: string): number[] | undefined {

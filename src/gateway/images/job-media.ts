@@ -1,4 +1,5 @@
 // One owner's job as its `GENERATION` object knows it: the media that it ended with, first word counts, and who rides on it.
+import { limits } from "../../contract/limits.ts";
 import type { MediaField } from "../../contract/media-fields.ts";
 import type { Media } from "./media.ts";
 import { endOf } from "./media-key.ts";
@@ -42,8 +43,8 @@ export interface Expected {
   readonly ref: string;
 }
 
-/** The upstream keeps a job for half an hour after its end; a job may last a day. */
-const openMs = 25 * 60 * 60 * 1000;
+/** A job may last as long as its ttl, and is kept upstream for a while after its end. */
+const openMs = limits.ttlMs.max + limits.runRetentionMs;
 
 export function expect(state: JobState, { admission, rider, flight, ref }: Expected): JobState {
   return { ...state, flight, ref, riders: { ...state.riders, [admission]: rider } };

@@ -21,7 +21,6 @@ export async function admitRequest(
   call: JobCall,
   { operation, waitMs, admission, envelope, notice }: Submission,
 ): Promise<AdmitRequest> {
-  const key = keyOf(call);
   return {
     ...payerTerms(call),
     admission,
@@ -32,7 +31,7 @@ export async function admitRequest(
     ttlMs: envelope.ttlMs,
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
-    idempotency: key === undefined ? undefined : { key, fingerprint: await fingerprint(call, operation, envelope) },
+    idempotency: await idempotencyOf(call, operation, envelope),
   };
 }
 
@@ -50,12 +49,31 @@ export function payerTerms(call: JobCall) {
   return { owner, bearer: { issuedAt, tokenId }, model: name, kind: model?.kind, ...claimsOf(call) };
 }
 
+/** What an idempotency key stands for: all of a small body; of a large one the beginning, and then its digest. */
+export type KeyedBody = Pick<Envelope, "bytes" | "digest">;
+
+export async function idempotencyOf(
+  call: JobCall,
+  operation: string,
+  body: KeyedBody,
+): Promise<AdmitRequest["idempotency"]> {
+  const key = keyOf(call);
+  return key === undefined ? undefined : { key, fingerprint: await fingerprint(call, operation, body) };
+}
+
 /** A large body goes by its beginning here, whatever length it states: its digest decides. */
-async function fingerprint(call: JobCall, operation: string, { bytes, digest }: Envelope): Promise<string> {
+async function fingerprint(call: JobCall, operation: string, { bytes, digest }: KeyedBody): Promise<string> {
   const size = digest ? "large" : bytes.byteLength;
   const head = new TextEncoder().encode(`${operation}\n${call.target.name}\n${size}\n`);
   const whole = new Uint8Array(head.byteLength + bytes.byteLength);
   whole.set(head);
   whole.set(bytes, head.byteLength);
   return new Uint8Array(await crypto.subtle.digest("SHA-256", whole)).toHex();
+}
+
+/** The key stands for another large body. */
+export async function refuseOtherBody({ digest }: KeyedBody, first: { readonly digest?: string }): Promise<void> {
+  if (digest && (await digest()) !== first.digest) {
+    throw new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another body.");
+  }
 }

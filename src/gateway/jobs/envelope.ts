@@ -4,6 +4,7 @@ import { jobRequestSchema } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import { type ModelInput, Unread } from "../../models/model.ts";
+import { mayMultiply } from "../../models/multipliers.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
 import { isWebhookName } from "../../wire/webhook-name.ts";
@@ -152,10 +153,13 @@ function valueIn({ kind, bytes, value }: Member): unknown {
   return value === undefined ? new Unread(kind, bytes) : value;
 }
 
+/** What says how much is to be made, and was not read, means the highest price. */
 function priceOf(input: ModelInput | undefined, { model, maxMicroUsd }: Target): number {
   if (!model || !input) return maxMicroUsd;
-  const hasUnreadNumber = Object.values(input).some((value) => value instanceof Unread && value.kind === "number");
-  return hasUnreadNumber ? model.maxPrice : model.reserve(input);
+  const isUnread = Object.entries(input).some(
+    ([name, value]) => value instanceof Unread && (value.kind === "number" || mayMultiply(name)),
+  );
+  return isUnread ? model.maxPrice : model.reserve(input);
 }
 
 /** Faults carry their path from the body's root. */

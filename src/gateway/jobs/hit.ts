@@ -14,7 +14,7 @@ export async function answerHit(
 ): Promise<Response | undefined> {
   const { reuse } = call.images;
   const now = Date.now();
-  const own = await reuse.own(found, call.principal, now, (link) => countNew(call, link, admission));
+  const own = await reuse.own(found, call.principal, now, (link) => countNew(call, link));
   if (!own) return undefined;
   const job = { ref: reuse.refOf(own.key), admission };
   const id = await handlesOf(call.config).mint(jobKey(call), job);
@@ -25,6 +25,6 @@ export async function answerHit(
 }
 
 /** The picture was paid for by whoever asked first. */
-async function countNew(call: JobCall, { key, media }: Reusable, admission: string): Promise<void> {
-  await call.meter.countHit({ ...payerTerms(call), admission, row: { ...media, key, cost: 0 } });
+async function countNew(call: JobCall, { key, media }: Reusable): Promise<void> {
+  await call.meter.countHit({ ...payerTerms(call), row: { ...media, key, cost: 0 } });
 }

@@ -66,6 +66,15 @@ export class PayersMeter {
     this.#tell((meter) => meter.bind([binding]));
   }
 
+  /** Whoever asks from now on is answered by the retry. */
+  async bindRetry(binding: Binding): Promise<void> {
+    try {
+      await this.#repeated((meter) => meter.bind([binding]));
+    } catch {
+      this.#keep([binding]);
+    }
+  }
+
   /** The upstream never had it. */
   release(admission: string): void {
     this.#tell((meter) => meter.release(admission));

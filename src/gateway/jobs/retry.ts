@@ -46,7 +46,7 @@ async function runAgain(call: JobCall, job: Handle): Promise<Response> {
     operation: "retry",
     retryOf: { admission: job.admission, upstreamId: job.ref },
     reserveMicroUsd: known?.reservedMicroUsd || target.maxMicroUsd,
-    inputBytes: 0,
+    inputBytes: known?.inputBytes ?? 0,
     // The upstream tells where it was told to tell of the first run.
     hasNotice: (await hookUrl(call, admission)) !== undefined,
     ttlMs: retryTtlMs,
@@ -63,7 +63,7 @@ async function runAgain(call: JobCall, job: Handle): Promise<Response> {
   const { answer, askedAt } = ran.done;
   beginAgain(job.admission, askedAt);
   call.images.links.forget(job.admission);
-  meter.bind({ admission, upstreamId: job.ref });
+  await meter.bindRetry({ admission, upstreamId: job.ref });
   const response = await answerJob(call, answer, job, call.handle, { askedAt });
   setQuota(response.headers, ran.quota);
   return response;

@@ -77,7 +77,8 @@ async function tell(
 ): Promise<void> {
   const settled = await meter.settle(ending);
   if (settled.wantsNotice) await meter.notify(settled.admission, await body());
-  told.set(ending.admission, news, ending.seenAt + rememberMs);
+  // What was asked before a retry was accepted does not end it: the next look is to be told.
+  if (settled.isOver) told.set(ending.admission, news, ending.seenAt + rememberMs);
 }
 
 function newsOf({ status, costMicroUsd }: Ending): string {

@@ -4,7 +4,7 @@ import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { Replay } from "../quota/metering.ts";
 import { openBody } from "../request-body.ts";
-import { admitRequest, keyOf, type Submission } from "./admit-request.ts";
+import { admitRequest, keyOf, refuseOtherBody, type Submission } from "./admit-request.ts";
 import { answerJob } from "./answer.ts";
 import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { followJob } from "./follow.ts";
@@ -67,20 +67,15 @@ export function bindTaken(call: JobCall, admission: string, { job, ref }: TakenJ
   else call.meter.bindAtOnce(binding);
 }
 
-const otherBody = new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another body.");
-
 const neverKnown = new Problem(
   "UPSTREAM_TIMEOUT",
   "The model service never said what became of the first request with this Idempotency-Key: use another one.",
 );
 
 /** The same key and body: the job that the first call made. */
-export async function replay(
-  call: JobCall,
-  { operation, waitMs, envelope: { digest } }: Asked,
-  { upstreamId: ref, admission, digest: first }: Replay,
-): Promise<Response> {
-  if (digest && (await digest()) !== first) throw otherBody;
+export async function replay(call: JobCall, { operation, waitMs, envelope }: Asked, first: Replay): Promise<Response> {
+  await refuseOtherBody(envelope, first);
+  const { upstreamId: ref, admission } = first;
   if (ref === null) throw neverKnown;
   const job = { ref, admission };
   const handle = await handlesOf(call.config).mint(jobKey(call), job);

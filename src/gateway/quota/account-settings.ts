@@ -1,4 +1,4 @@
-// What the operator set for one payer: a plan, rules of its own, grants, and what was revoked.
+// What the operator set for one payer: a plan, rules of its own, and grants.
 import type { Rule } from "../rules.ts";
 import { PlansReader, rulesOf } from "./plans.ts";
 
@@ -17,29 +17,25 @@ export interface AccountSettings {
   readonly grants: readonly Grant[];
 }
 
-const usual: AccountSettings = { grants: [] };
-
 export class Settings {
-  readonly #sql: SqlStorage;
   #current: AccountSettings;
   readonly #plans = new PlansReader();
-  readonly #revoked = new Map<string, number>();
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql;
-    const row = sql.exec<{ json: string }>("SELECT json FROM settings").toArray()[0];
-    this.#current = row ? JSON.parse(row.json) : usual;
-    const revocations = sql.exec<{ name: string; at: number }>("SELECT name, at FROM revocations");
-    for (const { name, at } of revocations) this.#revoked.set(name, at);
+  constructor(current: AccountSettings = { grants: [] }) {
+    this.#current = current;
   }
 
   get current(): AccountSettings {
     return this.#current;
   }
 
+  get areUsual(): boolean {
+    const { plan, rules, grants } = this.#current;
+    return plan === undefined && rules === undefined && grants.length === 0;
+  }
+
   change(next: AccountSettings, now: number): void {
     this.#current = { ...next, grants: next.grants.filter(({ expiresAt }) => expiresAt > now) };
-    this.#sql.exec("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?)", JSON.stringify(this.#current));
   }
 
   rules(plan: string, plans: string): readonly Rule[] {
@@ -53,43 +49,4 @@ export class Settings {
     }
     return sums;
   }
-
-  /** Whatever was issued to the owner up to this moment. */
-  revokeOwner(owner: string, at: number): void {
-    this.#revoke(ownerKey(owner), Math.max(at, this.#revoked.get(ownerKey(owner)) ?? 0));
-  }
-
-  /** Kept until the token would have expired by itself. */
-  revokeToken(tokenId: string, expiresAt: number, now: number): void {
-    for (const [name, at] of this.#revoked) {
-      if (name.startsWith(tokenPrefix) && at < now) this.#forget(name);
-    }
-    this.#revoke(tokenKey(tokenId), expiresAt);
-  }
-
-  /** A token of the very moment of its owner's revocation is revoked. */
-  isRevoked(owner: string, { issuedAt, tokenId }: { issuedAt: number; tokenId: string | undefined }): boolean {
-    if (this.#revoked.size === 0) return false;
-    const revokedAt = this.#revoked.get(ownerKey(owner));
-    if (revokedAt !== undefined && issuedAt <= revokedAt) return true;
-    return tokenId !== undefined && this.#revoked.has(tokenKey(tokenId));
-  }
-
-  revokedAt(owner: string): number | undefined {
-    return this.#revoked.get(ownerKey(owner));
-  }
-
-  #revoke(name: string, at: number): void {
-    this.#revoked.set(name, at);
-    this.#sql.exec("INSERT OR REPLACE INTO revocations (name, at) VALUES (?, ?)", name, at);
-  }
-
-  #forget(name: string): void {
-    this.#revoked.delete(name);
-    this.#sql.exec("DELETE FROM revocations WHERE name = ?", name);
-  }
 }
-
-const tokenPrefix = "token:";
-const tokenKey = (tokenId: string) => `${tokenPrefix}${tokenId}`;
-const ownerKey = (owner: string) => `owner:${owner}`;

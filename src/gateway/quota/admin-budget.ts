@@ -4,10 +4,12 @@ import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayEnv } from "../env.ts";
+import { tellCeiling } from "../operator-ceiling.ts";
 import { microUsd, usdSchema } from "../rules.ts";
 import { microUsdAsUsd } from "./amounts.ts";
-import type { BudgetState } from "./budget.ts";
+import type { BudgetState, RecountedDay } from "./budget.ts";
 import { budgetOf, orUnavailable } from "./meter-stub.ts";
+import { dayMs } from "./periods.ts";
 
 const ceiling = usdSchema.nullable().describe("Null is no ceiling.");
 const budgetSchema = z.strictObject({ dayUsd: ceiling, monthUsd: ceiling }).meta({ id: "Budget" });
@@ -17,6 +19,13 @@ const periodSchema = z.object({
   resetsAt: z.iso.datetime(),
 });
 const budgetAnswerSchema = budgetSchema.extend({ day: periodSchema, month: periodSchema }).meta({ id: "BudgetState" });
+const recountedSchema = z
+  .object({
+    off: z
+      .array(z.object({ day: z.iso.date(), wasUsd: z.number(), isUsd: z.number() }))
+      .describe("Days whose sum was not that of the meters' reports. Those of the last nine days are kept."),
+  })
+  .meta({ id: "BudgetRecount" });
 
 /** Stands behind `operatorOnly`. */
 export const budgetRoutes = new Hono<GatewayEnv>()
@@ -26,8 +35,18 @@ export const budgetRoutes = new Hono<GatewayEnv>()
     const inMicro = (usd: number | null) => (usd === null ? null : microUsd(usd));
     const budget = budgetOf(c.env);
     await orUnavailable(budget.setCeilings({ dayMicroUsd: inMicro(dayUsd), monthMicroUsd: inMicro(monthUsd) }));
+    await orUnavailable(tellCeiling(c.env, dayUsd !== null || monthUsd !== null));
     return c.json(render(await orUnavailable(budget.state())));
+  })
+  .post("/admin/budget/recount", async (c) => {
+    const off = await orUnavailable(budgetOf(c.env).recount());
+    return c.json({ off: off.map(renderRecounted) });
   });
+
+function renderRecounted({ day, wasMicroUsd, isMicroUsd }: RecountedDay): z.output<typeof recountedSchema>["off"][0] {
+  const date = new Date(day * dayMs).toISOString().slice(0, "2000-01-01".length);
+  return { day: date, wasUsd: microUsdAsUsd(wasMicroUsd), isUsd: microUsdAsUsd(isMicroUsd) };
+}
 
 function render({ ceilings, day, month }: BudgetState): z.output<typeof budgetAnswerSchema> {
   const inUsd = (micro: number | null) => (micro === null ? null : microUsdAsUsd(micro));
@@ -47,6 +66,14 @@ export const budgetOperations: readonly Operation[] = [
     summary: "The app's budget, and what is used of it",
     access: "operator",
     answer: budgetAnswerSchema,
+    errors: ["UNAUTHORIZED", "METER_UNAVAILABLE"],
+  },
+  {
+    method: "post",
+    path: "/admin/budget/recount",
+    summary: "Sum up anew what the meters reported of the last days",
+    access: "operator",
+    answer: recountedSchema,
     errors: ["UNAUTHORIZED", "METER_UNAVAILABLE"],
   },
   {

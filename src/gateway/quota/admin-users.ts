@@ -14,7 +14,7 @@ import { plansOf } from "./admin-plans.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import { meterOf, orUnavailable } from "./meter-stub.ts";
 import { endOf } from "./periods.ts";
-import { limitSchema, renderLimit, renderSpent, spentSchema } from "./usage.ts";
+import { limitSchema, type MeterTotals, renderLimit, renderSpent, spentSchema } from "./usage.ts";
 
 const userParam = z.object({ user: z.string().refine(isUserId, "expected a user's id") });
 
@@ -47,6 +47,14 @@ const userSchema = z
     spent: spentSchema,
   })
   .meta({ id: "User" });
+const countedSchema = spentSchema.extend({ jobs: z.number().describe("Concurrent ones.") }).meta({ id: "Counted" });
+const recountSchema = z
+  .object({
+    was: countedSchema,
+    is: countedSchema,
+    off: z.array(z.string()).describe("The counters that were something else than their jobs say."),
+  })
+  .meta({ id: "UserRecount" });
 
 /** Stands behind `operatorOnly`. */
 export const userRoutes = new Hono<GatewayEnv>()
@@ -71,7 +79,16 @@ export const userRoutes = new Hono<GatewayEnv>()
     const { user } = c.req.valid("param");
     await orUnavailable(meterOf(c.env, readOwner(user)).reset());
     return c.json(await describeUser(c, user));
+  })
+  .post("/admin/users/:user/recount", zValidator("param", userParam, orRefuse), async (c) => {
+    const { user } = c.req.valid("param");
+    const { was, is, off } = await orUnavailable(meterOf(c.env, readOwner(user)).recount());
+    return c.json({ was: renderTotals(was), is: renderTotals(is), off: [...off] });
   });
+
+function renderTotals(totals: MeterTotals): z.output<typeof countedSchema> {
+  return { ...renderSpent(totals), jobs: totals.jobs };
+}
 
 const maxGrants = 50;
 
@@ -131,5 +148,9 @@ export const userOperations: readonly Operation[] = [
   {
     ...{ method: "post", path: `${path}/reset`, summary: "Let a user's counts begin anew", access: "operator" },
     ...{ answer: userSchema, errors: read },
+  },
+  {
+    ...{ method: "post", path: `${path}/recount`, summary: "Make a user's counters of their jobs anew" },
+    ...{ access: "operator", answer: recountSchema, errors: read },
   },
 ];

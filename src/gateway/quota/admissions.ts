@@ -1,103 +1,231 @@
 // How a payer's meter admits: revocation, idempotency, rules, the app's budget, and the reservation, in one turn.
-import { appliedRules } from "./applied-rules.ts";
+import { type Account, payersAccount, windowKey } from "./account.ts";
+import { appliedRules, type Target } from "./applied-rules.ts";
+import { Chain } from "./chain.ts";
+import { writeKeys } from "./counters.ts";
 import { decide, neededOf, type Standing } from "./decide.ts";
-import type { Endings } from "./endings.ts";
+import type { Job, JobOperation } from "./job.ts";
+import { expiresAt, firstDueAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import { joinedOperation } from "./metered-jobs.ts";
-import type { AdmitAnswer, AdmitRequest, Claims } from "./metering.ts";
+import type { AdmitAnswer, AdmitRequest, Amendment, Claims, Hit, Refusal } from "./metering.ts";
 import { dayOf } from "./periods.ts";
+import { tenfold } from "./plans.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
-import type { Counter } from "./request-windows.ts";
-import { payersAccount } from "./spending.ts";
-import { type Account, standingsOf } from "./standings.ts";
+import { type Subject, standingsOf } from "./standings.ts";
 
-/** The request passes every rule, and the app's budget must be asked before it is admitted. */
+/** The request passes every rule here, and the meter of the caller's network must be asked before it is admitted. */
+export const needsNetwork = Symbol("needs its network");
+/** The same of the app's budget, which is asked last. */
 export const needsLease = Symbol("needs a lease");
+export type Verdict = AdmitAnswer | typeof needsNetwork | typeof needsLease;
 
 export class Admissions {
   readonly #stores: MeterStores;
-  readonly #endings: Endings;
+  readonly #chain: Chain;
 
-  constructor(stores: MeterStores, endings: Endings) {
+  constructor(stores: MeterStores) {
     this.#stores = stores;
-    this.#endings = endings;
+    this.#chain = new Chain(stores);
   }
 
-  admit(request: AdmitRequest, now: number): AdmitAnswer | typeof needsLease {
-    this.#endings.expireOverdue(now);
-    return this.#refuseOrReplay(request, now) ?? this.#admitByRules(request, now);
+  admit(request: AdmitRequest, now: number, networkAdmitted = false): Verdict {
+    requireAmounts(request);
+    return this.#refuseOrReplay(request, now) ?? this.#admitByRules(request, now, networkAdmitted);
   }
 
   #refuseOrReplay(request: AdmitRequest, now: number): AdmitAnswer | undefined {
     const { owner, bearer, idempotency } = request;
-    if (this.#stores.settings.isRevoked(owner, bearer)) {
-      return { admitted: false, code: "TOKEN_REVOKED", detail: "The token was revoked." };
-    }
+    if (this.#stores.revocations.covers(owner, bearer)) return revoked;
     const row = idempotency && this.#stores.idempotency.find(owner, idempotency.key, now);
     if (!row || row.admission === request.admission) return undefined;
-    if (row.fingerprint !== idempotency.fingerprint) {
-      const detail = "This Idempotency-Key was used for another request.";
-      return { admitted: false, code: "IDEMPOTENCY_MISMATCH", detail };
-    }
-    if (row.ref !== null) {
-      const { admission, ref, digest } = row;
-      return { admitted: false, replay: { admission, upstreamId: ref, ...(digest !== null && { digest }) } };
-    }
-    const detail = "The request with this Idempotency-Key is still being submitted.";
-    return { admitted: false, code: "IN_PROGRESS", detail, retryAfterSeconds: 1 };
+    if (row.fingerprint !== idempotency.fingerprint) return otherRequest;
+    const { admission, upstreamId, digest } = row;
+    if (upstreamId === null && this.#stores.jobs.findOpen(admission)) return inProgress;
+    return { admitted: false, replay: { admission, upstreamId, ...(digest !== null && { digest }) } };
   }
 
-  #admitByRules(request: AdmitRequest, now: number): AdmitAnswer | typeof needsLease {
-    const accounts = this.#accounts(request, now);
-    const standings = accounts.flatMap((account) => standingsOf(account, this.#stores, request, now));
+  #admitByRules(request: AdmitRequest, now: number, networkAdmitted: boolean): Verdict {
+    const subjects = this.#subjects(request, request.operation, now);
+    const standings = this.#standings(subjects, request, now);
     /** The relay asks twice where the first answer was lost. */
-    if (this.#stores.jobs.has(request.admission)) return { admitted: true, quota: rateLimitFields(standings, now) };
-    const verdict = decide(standings, request, now);
-    if (!verdict.allowed) {
-      const { code, detail, retryAfterSeconds } = verdict;
-      const quota = rateLimitFields(standings, now);
-      return { admitted: false, code, detail, quota, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
-    }
-    const today = dayOf(now);
-    const consumed = this.#stores.spending.consumed(today);
-    const { reserveMicroUsd } = request;
-    if (reserveMicroUsd > 0 && !this.#stores.leases.covers(today, consumed, reserveMicroUsd, now)) return needsLease;
-    this.#count(request, accounts, now);
+    if (this.#stores.has(request.admission)) return { admitted: true, quota: rateLimitFields(standings, now) };
+    const refusal = refuse(standings, request, now);
+    if (refusal) return refusal;
+    if (request.network !== undefined && !networkAdmitted) return needsNetwork;
+    if (this.#needsLease(request, request.reserveMicroUsd, dayOf(now), now)) return needsLease;
+    this.#count(request, subjects, now);
     return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, request)) };
   }
 
-  #accounts({ plan, plans, token }: Pick<Claims, "plan" | "plans" | "token">, now: number): Account[] {
-    const { settings } = this.#stores;
-    const payers = { id: payersAccount, rules: settings.rules(plan, plans), granted: settings.granted(now) };
-    if (!token) return [payers];
-    const { id, rules, maxCostMicroUsd } = token;
-    return [payers, { id, rules, maxCostMicroUsd }];
+  #needsLease({ hasCeiling }: Pick<AdmitRequest, "hasCeiling">, added: number, day: number, now: number): boolean {
+    if (!hasCeiling || added <= 0) return false;
+    return !this.#stores.leases.covers(day, this.#stores.counters.consumed(day), added, now);
   }
 
-  #count(request: AdmitRequest, accounts: readonly Account[], now: number): void {
-    const { admission, owner, model, kind, operation, token, reserveMicroUsd, idempotency, webhook } = request;
-    const { ttlMs, retentionMs, joined } = request;
-    const counters = new Set<Counter>();
-    for (const { id, rules } of accounts) {
-      for (const { rule, scope } of appliedRules(id, rules, request)) {
-        if (rule.unit === "requests") counters.add(this.#stores.windows.counter(id, rule.per, scope));
-      }
+  /** Sets what a large body reserves. The request itself was counted when it was admitted. */
+  amend(admission: string, amendment: Amendment, now: number, networkAdmitted = false): Verdict {
+    requireAmounts(amendment);
+    const job = this.#stores.jobs.findOpen(admission);
+    if (!job) return lost;
+    const { terms, reserveMicroUsd } = amendment;
+    const target = { model: job.model, kind: job.kind || undefined };
+    const standings = this.#standings(this.#subjects(terms, job.operation, now), target, now).filter(isMoney);
+    const added = { reserveMicroUsd: Math.max(0, reserveMicroUsd - job.reserved) };
+    const refusal = refuse(standings, added, now);
+    if (refusal) return refusal;
+    if (job.network !== null && !networkAdmitted) return needsNetwork;
+    const day = dayOf(job.admittedAt);
+    if (this.#needsLease(terms, added.reserveMicroUsd, day, now)) return needsLease;
+    this.#stores.transaction(() => this.#amend(job, amendment, now));
+    return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, added)) };
+  }
+
+  #amend(job: Job, { reserveMicroUsd, inputBytes, ttlMs = job.ttlMs, webhook, digest }: Amendment, now: number): void {
+    const reserved = job.operation === "joined" ? 0 : reserveMicroUsd;
+    const change = { reserved, inputBytes, ttlMs, webhook: webhook ?? job.webhook };
+    const timed = { ...job, ...change };
+    this.#stores.amend(job, { ...change, expiresAt: expiresAt(timed), dueAt: firstDueAt(timed) }, now);
+    const { owner, idempotencyKey, admission } = job;
+    if (digest === undefined || idempotencyKey === null) return;
+    this.#stores.idempotency.identify(owner, idempotencyKey, admission, digest);
+  }
+
+  /** It is no job: the rules for requests alone are asked, and told. */
+  countHit(hit: Hit, now: number): AdmitAnswer {
+    if (this.#stores.revocations.covers(hit.owner, hit.bearer)) return revoked;
+    const subjects = this.#subjects(hit, undefined, now);
+    const standings = this.#standings(subjects, hit, now).filter(({ unit }) => unit === "requests");
+    const isNew = !this.#stores.gallery.has(hit.owner, hit.row.key);
+    const refusal = isNew ? refuse(standings, free, now) : undefined;
+    if (refusal) return refusal;
+    if (isNew) {
+      this.#stores.transaction(() => {
+        this.#stores.touch(now);
+        const account = hit.token?.id ?? payersAccount;
+        this.#stores.counters.countHit(account, countersOf(subjects, hit), this.#stores.nextTurn, now);
+        this.#stores.gallery.add(hit.owner, hit.row, now);
+      });
     }
-    const job = {
-      ...({ admission, owner, account: token?.id ?? payersAccount, model, kind: kind ?? "" } as const),
-      operation: joined ? joinedOperation : operation,
-      ...{ reserved: reserveMicroUsd, admittedAt: now, ttlMs, retentionMs, webhook: webhook ?? null },
-      idempotencyKey: idempotency?.key ?? null,
-    };
-    const keep = idempotency && (() => this.#keepKey(owner, idempotency, admission, now));
-    this.#stores.admit(job, [...counters], keep);
+    return { admitted: true, quota: rateLimitFields(standings, now, () => (isNew ? 1 : 0)) };
   }
 
-  #keepKey(owner: string, { key, fingerprint }: { key: string; fingerprint: string }, admission: string, now: number) {
-    this.#stores.idempotency.add(owner, key, { fingerprint, admission }, now);
+  /** A network's meter counts for the addresses in it, under ten times their rules. */
+  #subjects({ plan, plans, token }: Claims, operation: JobOperation | undefined, now: number): Subject[] {
+    const { settings, counters } = this.#stores;
+    const rules = settings.rules(plan, plans);
+    if (operation === "network") return [{ id: payersAccount, account: counters.payer, rules: tenfold(rules) }];
+    const payer = { id: payersAccount, account: counters.payer, rules, granted: settings.granted(now) };
+    if (!token) return [payer];
+    const account: Account | undefined = counters.account(token.id);
+    return [payer, { id: token.id, account, rules: token.rules, maxCostMicroUsd: token.maxCostMicroUsd }];
+  }
+
+  #standings(subjects: readonly Subject[], target: Target | undefined, now: number): Standing[] {
+    return subjects.flatMap((subject) => standingsOf(subject, this.#stores.counters, target, now));
   }
 
   standings(claims: Claims, now: number): Standing[] {
-    return this.#accounts(claims, now).flatMap((account) => standingsOf(account, this.#stores, undefined, now));
+    return this.#standings(this.#subjects(claims, undefined, now), undefined, now);
+  }
+
+  #count(request: AdmitRequest, subjects: readonly Subject[], now: number): void {
+    const { admission, idempotency, owner } = request;
+    const job = this.#jobOf(request, countersOf(subjects, request), now);
+    const keep =
+      idempotency && (() => this.#stores.idempotency.add(owner, idempotency.key, { ...idempotency, admission }, now));
+    this.#stores.admit(job, keep);
+  }
+
+  #jobOf(request: AdmitRequest, counters: string, now: number): Omit<Job, "turn"> {
+    const { admission, owner, model, kind, token, ttlMs, retentionMs, joined, retryOf, hasNotice } = request;
+    const operation: JobOperation = request.operation !== "network" && joined ? "joined" : request.operation;
+    const timed = {
+      admission,
+      admittedAt: now,
+      ttlMs,
+      retentionMs,
+      boundAt: null,
+      doubtedAt: null,
+      noticeAt: null,
+      operation,
+    };
+    return {
+      ...timed,
+      owner,
+      account: token?.id ?? payersAccount,
+      model,
+      kind: kind ?? "",
+      counters,
+      reserved: joined ? 0 : request.reserveMicroUsd,
+      place: joined ? 0 : 1,
+      expiresAt: expiresAt(timed),
+      dueAt: firstDueAt(timed),
+      upstreamId: retryOf?.upstreamId ?? null,
+      seen: null,
+      seenAt: null,
+      retryOf: retryOf?.admission ?? null,
+      successor: null,
+      inputBytes: request.inputBytes,
+      pieces: 0,
+      textBytes: 0,
+      hasNotice: hasNotice ? 1 : 0,
+      webhook: request.webhook ?? (retryOf ? this.#chain.webhookOf(retryOf.admission) : null),
+      noticed: 0,
+      idempotencyKey: request.idempotency?.key ?? null,
+      network: request.network ?? null,
+      status: null,
+      charged: 0,
+      assumed: 0,
+      endedAt: null,
+    };
   }
 }
+
+/** A hit costs nothing and takes no place. */
+const free = { reserveMicroUsd: 0, joined: true };
+const isMoney = ({ unit }: Standing) => unit === "usd";
+
+function countersOf(subjects: readonly Subject[], target: Target): string {
+  const [payers = [], tokens = []] = subjects.map(({ id, rules }) => {
+    const keys = appliedRules(id, rules, target).flatMap(({ rule, scope }) => {
+      return rule.unit === "requests" ? [windowKey(rule.per, scope)] : [];
+    });
+    return [...new Set(keys)];
+  });
+  return writeKeys(payers, tokens);
+}
+
+/** Whatever computed it, nothing else may reach the counters. */
+function requireAmounts({ reserveMicroUsd, inputBytes }: Pick<AdmitRequest, "reserveMicroUsd" | "inputBytes">): void {
+  for (const amount of [reserveMicroUsd, inputBytes]) {
+    if (!Number.isSafeInteger(amount) || amount < 0) throw new RangeError(`${amount} is no amount`);
+  }
+}
+
+function refuse(standings: readonly Standing[], asked: Parameters<typeof decide>[1], now: number): Refusal | undefined {
+  const verdict = decide(standings, asked, now);
+  if (verdict.allowed) return undefined;
+  const { code, detail, retryAfterSeconds } = verdict;
+  const quota = rateLimitFields(standings, now);
+  return { admitted: false, code, detail, quota, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+}
+
+const revoked: Refusal = { admitted: false, code: "TOKEN_REVOKED", detail: "The token was revoked." };
+const otherRequest: Refusal = {
+  admitted: false,
+  code: "IDEMPOTENCY_MISMATCH",
+  detail: "This Idempotency-Key was used for another request.",
+};
+const inProgress: Refusal = {
+  admitted: false,
+  code: "IN_PROGRESS",
+  detail: "The request with this Idempotency-Key is still being submitted.",
+  retryAfterSeconds: 1,
+};
+/** Its caller does not wait for it any more, or it was assumed to be lost. */
+export const lost: Refusal = {
+  admitted: false,
+  code: "METER_UNAVAILABLE",
+  detail: "The request took so long that it was given up.",
+  retryAfterSeconds: 1,
+};

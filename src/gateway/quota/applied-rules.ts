@@ -1,7 +1,8 @@
 // Which of an account's rules a request meets, what each is called and counted under: worked out once for a plan.
 import type { Kind } from "../../models/model.ts";
 import type { Rule } from "../rules.ts";
-import { type Covers, payersAccount } from "./spending.ts";
+import { payersAccount } from "./account.ts";
+import type { Covers } from "./money.ts";
 
 export interface Target {
   readonly model: string;

@@ -1,21 +1,24 @@
 // How a meter comes by its slice of the app's budget: one question at a time for all that wait.
+import { inTime } from "../../wire/in-time.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type { Budget, LeaseAnswer } from "./budget.ts";
+import type { Counters } from "./counters.ts";
 import type { Leases } from "./leases.ts";
 import type { AdmitAnswer } from "./metering.ts";
 import { dayOf } from "./periods.ts";
-import type { Spending } from "./spending.ts";
 
 const retryReportMs = 10_000;
 /** Each question admits one that waits at least. */
 const maxRounds = 1000;
 /** What was refused is refused so long without asking again. */
 const refusedMs = 2000;
+/** A budget that takes a call and never answers is one that cannot be reached. */
+const answersWithinMs = 5000;
 
 /** What slices need of a meter; read at each use, since a failed transaction reads its stores anew. */
 export interface SlicedMeter {
   readonly leases: Leases;
-  readonly spending: Pick<Spending, "consumed">;
+  readonly counters: Pick<Counters, "consumed">;
   transaction<T>(work: () => T): T;
 }
 
@@ -32,12 +35,14 @@ export class BudgetSlices {
   readonly #name: string;
   readonly #meter: SlicedMeter;
   readonly #budget: () => BudgetCalls;
+  readonly #withinMs: number;
   #underWay: Promise<LeaseAnswer | undefined> | undefined;
   #reporting: Promise<void> | undefined;
   #waiting = 0;
   #refused: Refusal | undefined;
 
-  constructor(name: string, meter: SlicedMeter, budget: () => BudgetCalls) {
+  constructor(name: string, meter: SlicedMeter, budget: () => BudgetCalls, withinMs = answersWithinMs) {
+    this.#withinMs = withinMs;
     this.#name = name;
     this.#meter = meter;
     this.#budget = budget;
@@ -70,12 +75,12 @@ export class BudgetSlices {
   async #lease(neededMicroUsd: number, clock: () => number): Promise<LeaseAnswer | undefined> {
     await this.#reporting;
     const day = dayOf(clock());
-    const consumedMicroUsd = this.#meter.spending.consumed(day);
+    const consumedMicroUsd = this.#meter.counters.consumed(day);
     const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd: this.#waiting };
     /** The budget forgets the old slice when it is asked, so nobody may be admitted on it meanwhile. */
     this.#meter.transaction(() => this.#meter.leases.postpone(day, clock() + retryReportMs));
     try {
-      const answer = await this.#budget().lease(request);
+      const answer = await inTime(this.#withinMs, this.#budget().lease(request));
       if (answer.granted) this.#hold(day, answer.allowanceMicroUsd, clock() + answer.leaseMs);
       else this.#refused = { needed: neededMicroUsd, day, until: clock() + refusedMs, answer };
       return answer;
@@ -91,8 +96,9 @@ export class BudgetSlices {
 
   #remembered(needed: number, now: number): Refusal["answer"] | undefined {
     const refused = this.#refused;
-    const holds = refused && needed >= refused.needed && refused.day === dayOf(now) && now < refused.until;
-    return holds ? refused.answer : undefined;
+    if (!refused || needed < refused.needed || refused.day !== dayOf(now)) return undefined;
+    /** A clock that went back makes no refusal last. */
+    return now < refused.until && refused.until <= now + refusedMs ? refused.answer : undefined;
   }
 
   /** What was leased and not used goes back, and what changed since is said. Never beside a lease: it would undo it. */
@@ -112,22 +118,22 @@ export class BudgetSlices {
       for (const { day } of days) this.#meter.leases.postpone(day, clock() + retryReportMs);
     });
     try {
-      await this.#budget().report(this.#name, days);
+      await inTime(this.#withinMs, this.#budget().report(this.#name, days));
     } catch {
       return;
     }
     this.#meter.transaction(() => {
       for (const { day, consumedMicroUsd } of days) {
-        const leasedAgain = this.#meter.leases.covers(day, 0, 0, clock());
-        const unchanged = this.#meter.spending.consumed(day) === consumedMicroUsd;
+        const leasedAgain = this.#meter.leases.isHeld(day, clock());
+        const unchanged = this.#meter.counters.consumed(day) === consumedMicroUsd;
         if (unchanged && !leasedAgain) this.#meter.leases.reported(day);
       }
     });
   }
 
   #owed(now: number): { day: number; consumedMicroUsd: number }[] {
-    const { leases, spending } = this.#meter;
-    return leases.due(now).map((day) => ({ day, consumedMicroUsd: spending.consumed(day) }));
+    const { leases, counters } = this.#meter;
+    return leases.due(now).map((day) => ({ day, consumedMicroUsd: counters.consumed(day) }));
   }
 }
 

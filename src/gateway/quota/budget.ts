@@ -2,12 +2,20 @@
 import { DurableObject } from "cloudflare:workers";
 import { type Config, readConfig } from "../../config.ts";
 import { migrate } from "../../wire/migrate.ts";
-import { dayMs, daysOf, endOf, type Period } from "./periods.ts";
+import { keptDays } from "./leases.ts";
+import { dayMs, dayOf, daysOf, endOf, type Period } from "./periods.ts";
 
 const steps = [
-  `CREATE TABLE days (day INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, slack INTEGER NOT NULL);
+  `CREATE TABLE days (
+     day INTEGER PRIMARY KEY,
+     allowed INTEGER NOT NULL CHECK (typeof(allowed) = 'integer' AND allowed >= 0),
+     slack INTEGER NOT NULL CHECK (typeof(slack) = 'integer' AND slack >= 0)
+   );
    CREATE TABLE leases (
-     day INTEGER NOT NULL, meter TEXT NOT NULL, allowance INTEGER NOT NULL, consumed INTEGER NOT NULL,
+     day INTEGER NOT NULL,
+     meter TEXT NOT NULL,
+     allowance INTEGER NOT NULL CHECK (typeof(allowance) = 'integer' AND allowance >= consumed),
+     consumed INTEGER NOT NULL CHECK (typeof(consumed) = 'integer' AND consumed >= 0),
      PRIMARY KEY (day, meter)
    ) WITHOUT ROWID;
    CREATE TABLE settings (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);`,
@@ -41,13 +49,18 @@ export interface BudgetState {
   readonly month: { readonly consumedMicroUsd: number; readonly leasedMicroUsd: number; readonly endsAt: number };
 }
 
+/** A day that a recount found to be something else. */
+export interface RecountedDay {
+  readonly day: number;
+  readonly wasMicroUsd: number;
+  readonly isMicroUsd: number;
+}
+
 const leaseMs = 60_000;
+const soonSeconds = 1;
 /** A slice is for so many requests like this one, and never more than such a part of what is left. */
 const requestsASlice = 20;
 const partASlice = 1000;
-/** Meters correct a day as long as its jobs may end. */
-const keptDays = 9;
-
 export class Budget extends DurableObject<Env> {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
@@ -62,12 +75,12 @@ export class Budget extends DurableObject<Env> {
   }
 
   lease(request: LeaseRequest): LeaseAnswer {
-    const now = this.clock();
     const { meter, day, consumedMicroUsd: consumed, neededMicroUsd, wantedMicroUsd } = request;
+    requireAmounts(consumed, neededMicroUsd, wantedMicroUsd);
     return this.ctx.storage.transactionSync(() => {
       this.#hold(meter, day, consumed, consumed);
       const left = this.#left(day);
-      if (left.microUsd < neededMicroUsd) return this.#refuse(left, neededMicroUsd, now);
+      if (left.microUsd < neededMicroUsd) return this.#refuse(left, day, neededMicroUsd);
       if (left.microUsd === Number.POSITIVE_INFINITY) return { granted: true, allowanceMicroUsd: null, leaseMs };
       const slice = Math.min(neededMicroUsd * requestsASlice, Math.floor(left.microUsd / partASlice));
       const granted = Math.min(left.microUsd, Math.max(neededMicroUsd, wantedMicroUsd, slice));
@@ -78,6 +91,7 @@ export class Budget extends DurableObject<Env> {
 
   /** Gives back what is not used; says what became of days that are over. */
   report(meter: string, days: readonly { day: number; consumedMicroUsd: number }[]): void {
+    requireAmounts(...days.map(({ consumedMicroUsd }) => consumedMicroUsd));
     this.ctx.storage.transactionSync(() => {
       for (const { day, consumedMicroUsd } of days) this.#hold(meter, day, consumedMicroUsd, consumedMicroUsd);
     });
@@ -109,11 +123,13 @@ export class Budget extends DurableObject<Env> {
     return ofMonth < ofDay ? { microUsd: ofMonth, period: "month" } : { microUsd: ofDay, period: "day" };
   }
 
-  #refuse({ microUsd, period }: { microUsd: number; period: Period }, needed: number, now: number): LeaseAnswer {
-    const { slack } = this.#sum(daysOf(period, now));
+  /** By the day that was asked about: here midnight may have been already. */
+  #refuse({ microUsd, period }: { microUsd: number; period: Period }, day: number, needed: number): LeaseAnswer {
+    const at = day * dayMs;
+    const { slack } = this.#sum(daysOf(period, at));
     const comesBack = microUsd + slack >= needed;
-    const waitMs = comesBack ? leaseMs : endOf(period, now) - now;
-    return { granted: false, period, retryAfterSeconds: Math.ceil(waitMs / 1000) };
+    const waitMs = comesBack ? leaseMs : endOf(period, at) - this.clock();
+    return { granted: false, period, retryAfterSeconds: Math.max(soonSeconds, Math.ceil(waitMs / 1000)) };
   }
 
   #sum({ first, last }: { first: number; last: number }): { allowed: number; slack: number } {
@@ -122,23 +138,61 @@ export class Budget extends DurableObject<Env> {
     return { allowed: sums.allowed ?? 0, slack: sums.slack ?? 0 };
   }
 
-  /** Replaces what the meter held of the day; a report that comes twice changes nothing. */
+  /** Days made of what the meters said last; answers those that were something else. Earlier ones have no rows any more. */
+  recount(): RecountedDay[] {
+    return this.ctx.storage.transactionSync(() => {
+      const sums = "SELECT day, SUM(allowance) AS allowed, SUM(allowance - consumed) AS slack FROM leases GROUP BY day";
+      const counted = this.#sql.exec<DayRow>(sums).toArray();
+      const was = new Map(
+        this.#sql
+          .exec<DayRow>("SELECT * FROM days")
+          .toArray()
+          .map((row) => [row.day, row]),
+      );
+      const off = counted.filter(({ day, allowed, slack }) => {
+        return was.get(day)?.allowed !== allowed || was.get(day)?.slack !== slack;
+      });
+      for (const { day, allowed, slack } of off) {
+        this.#sql.exec("INSERT OR REPLACE INTO days (day, allowed, slack) VALUES (?, ?, ?)", day, allowed, slack);
+      }
+      return off.map((is) => ({ day: is.day, wasMicroUsd: consumedOf(was.get(is.day)), isMicroUsd: consumedOf(is) }));
+    });
+  }
+
+  /**
+   * Replaces what the meter held of the day; a report that comes twice changes nothing. One of a day whose rows are gone
+   * is not taken: it would count all of the day again.
+   */
   #hold(meter: string, day: number, allowance: number, consumed: number): void {
+    if (day < dayOf(this.clock()) - keptDays) return;
     const query = "SELECT allowance, consumed FROM leases WHERE day = ? AND meter = ?";
     const before = this.#sql.exec<{ allowance: number; consumed: number }>(query, day, meter).toArray()[0];
     const allowed = allowance - (before?.allowance ?? 0);
     const slack = allowance - consumed - ((before?.allowance ?? 0) - (before?.consumed ?? 0));
-    if (!before) this.#prune(day);
+    if (!before) this.#prune();
     this.#sql.exec("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", day, meter, allowance, consumed);
-    this.#sql.exec(
-      `INSERT INTO days VALUES (?1, ?2, ?3)
-       ON CONFLICT (day) DO UPDATE SET allowed = allowed + ?2, slack = slack + ?3`,
-      ...[day, allowed, slack],
-    );
+    this.#sql.exec("INSERT INTO days VALUES (?, 0, 0) ON CONFLICT DO NOTHING", day);
+    this.#sql.exec("UPDATE days SET allowed = allowed + ?, slack = slack + ? WHERE day = ?", allowed, slack, day);
   }
 
-  #prune(day: number): void {
-    this.#sql.exec("DELETE FROM leases WHERE day < ?", day - keptDays);
+  #prune(): void {
+    this.#sql.exec("DELETE FROM leases WHERE day < ?", dayOf(this.clock()) - keptDays);
+  }
+}
+
+interface DayRow extends Record<string, SqlStorageValue> {
+  day: number;
+  allowed: number;
+  slack: number;
+}
+
+function consumedOf(row: DayRow | undefined): number {
+  return row ? row.allowed - row.slack : 0;
+}
+
+function requireAmounts(...amounts: readonly number[]): void {
+  for (const amount of amounts) {
+    if (!Number.isSafeInteger(amount) || amount < 0) throw new RangeError(`${amount} is no amount`);
   }
 }
 

@@ -1,156 +1,167 @@
-// How jobs end at a payer's meter: each once, by whoever sees it first, or by what must be assumed.
-import { isFinal, type JobState } from "../../contract/states.ts";
+// How jobs end at a payer's meter: each once, by the first who sees it, or by what must be assumed.
+import { isFinal } from "../../contract/states.ts";
+import type { Bindings } from "./bindings.ts";
+import { Chain } from "./chain.ts";
+import { assumedCharge, type Charge, chargeOf, isFarOff } from "./charge.ts";
+import { isShare, type Job } from "./job.ts";
+import { dueAt, lastAnswerMs } from "./job-timing.ts";
+import type { End } from "./jobs.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import { type Bindable, type JobRow, joinedOperation } from "./metered-jobs.ts";
 import type { Ending, Settled } from "./metering.ts";
-import { assumeCharge, type Charge, chargeOf, isFarOff } from "./settlement.ts";
-
-/** Another admission pays. */
-const freeRide: Charge = { microUsd: 0, assumed: false };
-const notThere: Settled = { admission: "", first: false, chargedMicroUsd: 0, isAssumed: false, wantsNotice: false };
-/** As many overdue reservations as one admission settles, where the alarm is late. */
-const expireAtOnce = 4;
-/** How many overdue jobs one alarm handles before it makes room for calls. */
-const tickSize = 100;
+import type { ShareEnd } from "./network-ends.ts";
 
 export class Endings {
   readonly #stores: MeterStores;
+  readonly #bindings: Bindings;
+  readonly #chain: Chain;
+  /** Assumed while the alarm was late: the question that was due is asked nevertheless. */
+  #unasked: Job[] = [];
 
-  constructor(stores: MeterStores) {
+  constructor(stores: MeterStores, bindings: Bindings) {
     this.#stores = stores;
+    this.#bindings = bindings;
+    this.#chain = new Chain(stores);
   }
 
-  /** Without a key it is one statement, and so all or nothing by itself. */
-  bind(admission: string, ref: string, now: number): void {
-    const job = this.#stores.jobs.toBind(admission);
-    if (job?.idempotencyKey === null) this.#stores.jobs.bind(job, ref, now);
-    else if (job) this.#stores.transaction(() => this.#bind(job, ref, now));
-  }
-
-  #bind(job: Bindable, ref: string, now: number): void {
-    this.#stores.jobs.bind(job, ref, now);
-    if (job.idempotencyKey !== null) this.#stores.idempotency.bind(job.owner, job.idempotencyKey, job.admission, ref);
-  }
-
-  identify(admission: string, digest: string): void {
-    const job = this.#stores.jobs.toBind(admission);
-    if (!job || job.idempotencyKey === null) return;
-    this.#stores.idempotency.identify(job.owner, job.idempotencyKey, admission, digest);
-  }
-
-  /** An upload may last until the meter assumes that its job was lost: what the upstream never had is free even then. */
-  release(admission: string, now: number): void {
-    this.#stores.transaction(() => {
-      const job = this.#stores.jobs.find(admission);
-      const isLost = job?.assumed === 1 && job.ref === null;
-      if (!job || (job.endedAt !== null && !isLost)) return;
-      this.#stores.spend(job, now, takenBack(job));
-      this.#stores.jobs.remove(job);
-      this.#stores.freeKey(job);
-    });
+  /** Also of what was assumed to be lost meanwhile: an upload may last. False where it is not known. */
+  release(admission: string, now: number): boolean {
+    const job = this.#stores.jobs.find(admission);
+    const isLost = job?.assumed === 1 && job.boundAt === null;
+    if (job && (job.endedAt === null || isLost)) this.#stores.transaction(() => this.#stores.remove(job, now));
+    return job !== undefined;
   }
 
   settle(ending: Ending, now: number): Settled {
+    const named = this.#stores.jobs.find(ending.admission);
+    const job = named && this.#settledBy(named, ending);
+    if (!job || isStale(job, ending)) return this.#unchanged(job ?? named, ending);
+    if (isSettled(job, ending)) return this.#unchanged(job, ending);
     return this.#stores.transaction(() => {
-      const job = this.#settledBy(ending);
-      if (!job) return notThere;
-      if (!isFinal(ending.status)) this.#see(job, ending.status);
-      else this.#settle(job, ending, now);
+      const wasOpen = job.endedAt === null;
+      if (ending.upstreamId !== null && !this.#mayBeRefused(job, ending)) {
+        this.#bindings.bindWithin(job, ending.upstreamId, now);
+      }
+      if (isFinal(ending.status)) this.#settle(job, ending, now);
+      else if (job.endedAt === null) this.#stores.jobs.update(job, { seen: ending.status, seenAt: ending.askedAt });
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
-      const after = this.#stores.jobs.find(job.admission) ?? job;
-      const wantsNotice = isFinal(ending.status) && after.webhook !== null;
-      const first = job.endedAt === null && after.endedAt !== null;
-      return {
-        admission: job.admission,
-        first,
-        chargedMicroUsd: after.charged,
-        isAssumed: after.assumed === 1,
-        wantsNotice,
-      };
+      return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
     });
   }
 
-  #settledBy({ admission, upstreamId: ref }: Ending): JobRow | undefined {
-    const named = this.#stores.jobs.find(admission);
-    if (named?.operation === joinedOperation) return named;
-    return (named && ref !== null && this.#stores.jobs.findByRef(named.owner, ref)) || named;
+  #unchanged(job: Job | undefined, { admission, status }: Ending): Settled {
+    return {
+      admission: job?.admission ?? admission,
+      first: false,
+      chargedMicroUsd: job?.charged ?? 0,
+      isAssumed: job?.assumed === 1,
+      isOver: job?.endedAt !== null,
+      wantsNotice: isFinal(status) && job?.endedAt != null && job.webhook !== null && job.noticed === 0,
+    };
   }
 
-  #see(job: JobRow, status: JobState): void {
-    if (job.endedAt === null) this.#stores.jobs.see(job, status);
+  /** The newest of the chain. What failed and is something else now was run again, whether that was heard of or not. */
+  #settledBy(named: Job, { status, askedAt }: Ending): Job | undefined {
+    const newest = this.#chain.newestOf(named);
+    if (newest?.status !== "FAILED" || status === "FAILED") return newest;
+    const retry = this.#stores.jobs.findUnboundRetryOf(named.admission);
+    return retry && askedAt >= retry.admittedAt ? retry : newest;
   }
 
-  #settle(found: JobRow, ending: Ending, now: number): void {
-    if (found.ref === null && ending.upstreamId !== null) this.#bind(found, ending.upstreamId, now);
-    const job = this.#stores.jobs.find(found.admission) ?? found;
+  /** The failure that a retry was asked for, and not the retry's own. */
+  #mayBeRefused(job: Job, { status }: Ending): boolean {
+    return job.retryOf !== null && job.boundAt === null && status === "FAILED";
+  }
+
+  #settle(job: Job, ending: Ending, now: number): void {
     if (job.endedAt !== null && !job.assumed) return;
-    const joined = job.operation === joinedOperation;
-    const charge = joined ? freeRide : chargeOf(ending.status, ending.costMicroUsd, job.reserved);
+    const charge = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
     /** An assumption is corrected by a truth, not by another assumption. */
     if (job.endedAt !== null && charge.assumed) return;
-    if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: the reservation counts");
+    if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: it is assumed");
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
-    /** The handle of a first admission may tell of a failure that a retry has behind it. */
-    const stale = job.admission !== ending.admission && charge.microUsd === 0;
-    this.#end(job, ending.status, { ...charge, assumed: charge.assumed || stale }, ending.completedAt, now);
+    const endedAt = Math.max(ending.completedAt, job.admittedAt);
+    this.#stores.end(job, endOf(charge, ending.status, endedAt), now);
   }
 
-  /** The one way that a job ends; the truth about one that was assumed comes through here again. */
-  #end(job: JobRow, status: JobState, charge: Charge, endedAt: number, now: number): void {
-    const { microUsd, assumed } = charge;
-    this.#stores.spend(job, now, takenBack(job), assumed ? { assumed: microUsd } : { known: microUsd });
-    this.#stores.jobs.end(job, { status, charged: microUsd, assumed, endedAt });
-    if (job.ref === null) this.#stores.freeKey(job);
+  /** What an address's meter tells its network's. */
+  endShare(admission: string, { charged, assumed, endedAt }: ShareEnd, now: number): void {
+    const job = this.#stores.jobs.find(admission);
+    if (!job) return;
+    const end = { status: "COMPLETED", charged, assumed, endedAt: Math.max(endedAt, job.admittedAt) } as const;
+    this.#stores.transaction(() => this.#stores.end(job, end, now));
   }
 
   notify(admission: string, body: string, now: number): void {
+    const job = this.#stores.jobs.find(admission);
+    if (!job || job.webhook === null || job.noticed === 1) return;
+    const { webhook } = job;
     this.#stores.transaction(() => {
-      const job = this.#stores.jobs.find(admission);
-      if (!job || job.webhook === null) return;
-      this.#stores.outbox.add(admission, job.webhook, body, now);
-      this.#stores.jobs.noticed(admission);
+      this.#stores.outbox.add(admission, webhook, body, now);
+      this.#stores.jobs.update(job, { noticed: 1 });
     });
   }
 
   /** The upstream does not know the job any more, or nobody ever learned of it. */
   assume(admission: string, now: number): void {
+    const job = this.#stores.jobs.findOpen(admission);
+    if (job) this.#stores.transaction(() => this.#assume(job, now));
+  }
+
+  #assume(job: Job, now: number): void {
+    log(job, "no answer: its end is assumed");
+    this.#stores.end(job, endOf(assumedCharge(job), "TIMED_OUT", Math.max(now, job.admittedAt)), now);
+  }
+
+  /** Before anything is read or admitted: what is over holds no place, also where the alarm is late. */
+  endOverdue(now: number): void {
+    const over = this.#stores.jobs.expired(now).filter((job) => !isAsked(job) || job.expiresAt + lastAnswerMs <= now);
+    if (over.length === 0) return;
     this.#stores.transaction(() => {
-      const job = this.#stores.jobs.find(admission);
-      if (job && job.endedAt === null) this.#assume(job, now);
+      for (const job of over) this.#assume(job, now);
     });
+    this.#unasked.push(...over.filter(isAsked));
   }
 
-  #assume(job: JobRow, now: number): void {
-    log(job, "no answer: what was reserved is assumed, or nothing where it never started");
-    this.#end(job, "TIMED_OUT", assumeCharge(job.seen, job.reserved), now, now);
+  get areUnasked(): boolean {
+    return this.#unasked.length > 0;
   }
 
-  expireOverdue(now: number): void {
-    const overdue = this.#stores.jobs.expired(now, expireAtOnce);
-    if (overdue.length === 0) return;
-    this.#stores.transaction(() => {
-      for (const job of overdue) this.#assume(job, now);
-    });
-  }
-
-  /** Jobs to ask about, their next question put off; those that expired are settled. */
-  claimDue(now: number, count: number): JobRow[] {
-    return this.#stores.transaction(() => {
-      const due = this.#stores.jobs.due(now, tickSize);
-      for (const job of due) if (job.expiresAt <= now) this.#assume(job, now);
-      const left = due.filter((job) => job.expiresAt > now);
-      const ask = left.filter((job) => job.ref !== null).slice(0, count);
-      for (const job of left) if (job.ref === null || ask.includes(job)) this.#stores.jobs.postpone(job, now);
-      return ask;
-    });
+  /** Jobs to ask about, their next question put off; those that nobody can be asked about end. Within a transaction. */
+  claimDue(now: number, count: number): Job[] {
+    const asked = this.#unasked.splice(0, count);
+    for (const job of this.#stores.jobs.due(now)) {
+      if (!isAsked(job)) {
+        if (job.expiresAt <= now) this.#assume(job, now);
+        else this.#stores.jobs.update(job, { dueAt: dueAt(job, now) });
+      } else if (asked.length < count) {
+        asked.push(job);
+        this.#stores.jobs.update(job, { dueAt: job.expiresAt <= now ? now + lastAnswerMs : dueAt(job, now) });
+      }
+    }
+    return asked;
   }
 }
 
-/** What was counted for a job that is not known to have ended. */
-function takenBack({ endedAt, reserved, charged }: JobRow): { reserved: number } | { assumed: number } {
-  return endedAt === null ? { reserved: -reserved } : { assumed: -charged };
+/** Whose end the upstream may tell: one whose id is known. */
+function isAsked(job: Job): boolean {
+  return job.upstreamId !== null && !isShare(job);
 }
 
-function log({ admission, model }: JobRow, problem: string): void {
+/** What was asked before a retry was accepted says nothing of the retry. */
+function isStale({ retryOf, boundAt }: Job, { askedAt }: Ending): boolean {
+  return retryOf !== null && boundAt !== null && askedAt < boundAt;
+}
+
+/** Nothing of it is news. */
+function isSettled(job: Job, { status, media = [] }: Ending): boolean {
+  if (media.length > 0 || job.boundAt === null) return false;
+  return job.endedAt === null ? job.seen === status : job.assumed === 0;
+}
+
+function endOf({ microUsd, assumed }: Charge, status: End["status"], endedAt: number): End {
+  return { status, charged: microUsd, assumed: assumed ? 1 : 0, endedAt };
+}
+
+function log({ admission, model }: Job, problem: string): void {
   console.warn(JSON.stringify({ meter: admission, model, problem }));
 }

@@ -1,5 +1,6 @@
 // The media of an owner's finished jobs, for as long as their links live.
 import type { GalleryCursor, GalleryRow } from "./metering.ts";
+import type { Tables } from "./tables.ts";
 
 interface Row extends GalleryRow, Record<string, SqlStorageValue> {}
 
@@ -9,25 +10,37 @@ const pruneBatch = 50;
 
 export class Gallery {
   readonly #sql: SqlStorage;
+  readonly #tables: Tables;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, tables: Tables) {
     this.#sql = sql;
+    this.#tables = tables;
   }
 
   /** The same link once, whoever tells of it. */
   add(owner: string, { key, field, model, cost, size, completedAt, expiresAt }: GalleryRow, now: number): void {
+    this.#tables.need("media");
     this.#sql.exec(
       `INSERT OR IGNORE INTO media (owner, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       ...[owner, key, field, model, cost, size, completedAt, expiresAt],
     );
-    this.#sql.exec(
-      "DELETE FROM media WHERE rowid IN (SELECT rowid FROM media WHERE expiresAt <= ? LIMIT ?)",
-      ...[now, pruneBatch],
-    );
+    this.prune(now);
+  }
+
+  has(owner: string, key: string): boolean {
+    if (!this.#tables.has("media")) return false;
+    return this.#sql.exec("SELECT 1 FROM media WHERE owner = ? AND key = ?", owner, key).toArray().length > 0;
+  }
+
+  prune(now: number): void {
+    if (!this.#tables.has("media")) return;
+    const over = "SELECT rowid FROM media WHERE expiresAt <= ? LIMIT ?";
+    this.#sql.exec(`DELETE FROM media WHERE rowid IN (${over})`, now, pruneBatch);
   }
 
   /** Newest first, after the one that the cursor names. */
   page(owner: string, before: GalleryCursor | undefined, count: number, now: number): GalleryRow[] {
+    if (!this.#tables.has("media")) return [];
     const { completedAt, key } = before ?? { completedAt: Number.MAX_SAFE_INTEGER, key: "" };
     return this.#sql
       .exec<Row>(
@@ -41,6 +54,7 @@ export class Gallery {
 
   /** The row stays until its time is over: who tells of the job's end later does not bring it back. */
   remove(owner: string, key: string): void {
+    if (!this.#tables.has("media")) return;
     this.#sql.exec("UPDATE media SET removed = 1 WHERE owner = ? AND key = ?", owner, key);
   }
 }

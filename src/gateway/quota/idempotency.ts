@@ -1,5 +1,6 @@
-// Idempotency keys: a day long the same key and body are the same job.
+// Idempotency keys: a day long the same key and body are the same admission, whatever became of it.
 import { dayMs } from "./periods.ts";
+import type { Tables } from "./tables.ts";
 
 interface Row extends Record<string, SqlStorageValue> {
   owner: string;
@@ -8,46 +9,54 @@ interface Row extends Record<string, SqlStorageValue> {
   /** Of a large body, whose fingerprint is that of its beginning; null until it has passed. */
   digest: string | null;
   admission: string;
-  ref: string | null;
+  upstreamId: string | null;
   expiresAt: number;
 }
 
+/** Rows whose time is over are removed so many at once. */
+const pruneBatch = 50;
+const whose = "owner = ? AND key = ? AND admission = ?";
+
 export class Idempotency {
   readonly #sql: SqlStorage;
+  readonly #tables: Tables;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, tables: Tables) {
     this.#sql = sql;
+    this.#tables = tables;
   }
 
   find(owner: string, key: string, now: number): Row | undefined {
+    if (!this.#tables.has("idempotency")) return undefined;
     const query = "SELECT * FROM idempotency WHERE owner = ? AND key = ? AND expiresAt > ?";
     return this.#sql.exec<Row>(query, owner, key, now).toArray()[0];
   }
 
   /** Goes before an older one of the same key. */
   add(owner: string, key: string, { fingerprint, admission }: Pick<Row, "fingerprint" | "admission">, now: number) {
+    this.#tables.need("idempotency");
     this.#sql.exec(
       `INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, admission, expiresAt) VALUES (?, ?, ?, ?, ?)`,
       ...[owner, key, fingerprint, admission, now + dayMs],
     );
+    this.prune(now);
   }
 
-  bind(owner: string, key: string, admission: string, ref: string): void {
-    const where = "owner = ? AND key = ? AND admission = ?";
-    this.#sql.exec(`UPDATE idempotency SET ref = ? WHERE ${where}`, ref, owner, key, admission);
+  bind(owner: string, key: string, admission: string, upstreamId: string): void {
+    this.#sql.exec(`UPDATE idempotency SET upstreamId = ? WHERE ${whose}`, upstreamId, owner, key, admission);
   }
 
   identify(owner: string, key: string, admission: string, digest: string): void {
-    const where = "owner = ? AND key = ? AND admission = ?";
-    this.#sql.exec(`UPDATE idempotency SET digest = ? WHERE ${where}`, digest, owner, key, admission);
+    this.#sql.exec(`UPDATE idempotency SET digest = ? WHERE ${whose}`, digest, owner, key, admission);
   }
 
   free(owner: string, key: string, admission: string): void {
-    const where = "owner = ? AND key = ? AND admission = ?";
-    this.#sql.exec(`DELETE FROM idempotency WHERE ${where}`, owner, key, admission);
+    this.#sql.exec(`DELETE FROM idempotency WHERE ${whose}`, owner, key, admission);
   }
 
   prune(now: number): void {
-    this.#sql.exec("DELETE FROM idempotency WHERE expiresAt <= ?", now);
+    if (!this.#tables.has("idempotency")) return;
+    const over = "SELECT owner, key FROM idempotency WHERE expiresAt <= ? LIMIT ?";
+    this.#sql.exec(`DELETE FROM idempotency WHERE (owner, key) IN (${over})`, now, pruneBatch);
   }
 }

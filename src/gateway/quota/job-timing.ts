@@ -1,4 +1,6 @@
-// When a meter looks after a job by itself: in time for the upstream's retention, until the job expires.
+// When a meter looks after a job by itself: in time for the upstream's retention, at its ttl's end, and before it expires.
+import { isShare, type Job } from "./job.ts";
+
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
 
@@ -6,37 +8,51 @@ const minuteMs = 60 * secondMs;
 const unboundMs = 10 * minuteMs;
 /** The upstream counts a ttl from when it got the job. */
 const graceMs = minuteMs;
-/** The last question comes so early that the upstream still knows the job. */
-const lastAskMs = 15 * secondMs;
+/** So long a notice may take to tell of a job that nobody knows of. */
+const doubtMs = minuteMs;
+/** A network's place is not held longer by an address's job whose end got lost. */
+const shareMs = 60 * minuteMs;
+/** A question comes so early that the upstream still knows the job. */
+const earlyMs = 15 * secondMs;
 const askShortMs = 30 * secondMs;
 const askLongMs = 10 * minuteMs;
 /** Questions come up to this much earlier, so that jobs of one moment are not asked about in one moment. */
 const spread = 0.25;
+/** After a notice whose end the upstream does not confirm. */
+const looksMs = [2 * secondMs, 10 * secondMs, 30 * secondMs];
+/** So long the last question may take before what it would have told is assumed. */
+export const lastAnswerMs = minuteMs;
 
-export interface Timed {
-  readonly admission: string;
-  readonly admittedAt: number;
-  readonly ttlMs: number;
-  readonly retentionMs: number;
-}
+export type Timed = Pick<
+  Job,
+  "admission" | "admittedAt" | "ttlMs" | "retentionMs" | "boundAt" | "doubtedAt" | "noticeAt" | "operation"
+>;
 
-export function expiresAt({ admittedAt, ttlMs }: Timed, isBound: boolean): number {
-  return admittedAt + (isBound ? ttlMs + graceMs : Math.min(ttlMs, unboundMs));
+export function expiresAt(job: Timed): number {
+  const { admittedAt, ttlMs, boundAt, doubtedAt } = job;
+  if (isShare(job)) return admittedAt + Math.min(ttlMs, shareMs) + graceMs;
+  if (boundAt !== null) return admittedAt + ttlMs + graceMs;
+  if (doubtedAt !== null) return doubtedAt + doubtMs;
+  return admittedAt + Math.min(ttlMs, unboundMs);
 }
 
 /** The first moment that a job needs attention, whether it is bound by then or not. */
 export function firstDueAt(job: Timed): number {
-  return Math.min(expiresAt(job, false), dueAt(job, true, job.admittedAt));
+  if (isShare(job)) return expiresAt(job);
+  return Math.min(expiresAt(job), dueAt({ ...job, boundAt: job.admittedAt }, job.admittedAt));
 }
 
 /** The next moment that a job needs attention. */
-export function dueAt(job: Timed, isBound: boolean, now: number): number {
-  const end = expiresAt(job, isBound);
-  if (!isBound) return end;
-  const every = job.retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
+export function dueAt(job: Timed, now: number): number {
+  const { admittedAt, ttlMs, retentionMs, boundAt, noticeAt } = job;
+  const expiry = expiresAt(job);
+  if (boundAt === null || isShare(job)) return expiry;
+  const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
-  const last = job.admittedAt + job.ttlMs - lastAskMs;
-  return Math.min(end, now < last ? Math.min(next, last) : next);
+  const end = admittedAt + ttlMs;
+  const looks = noticeAt === null ? [] : looksMs.map((ms) => noticeAt + ms);
+  const fixed = [end - earlyMs, end, expiry, ...looks].filter((at) => at > now);
+  return Math.min(next, ...fixed);
 }
 
 /** From 0 to 1, the same for an admission whenever it is asked for. */

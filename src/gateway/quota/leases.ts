@@ -1,73 +1,76 @@
 // The meter's side of the app's budget: what it may still promise of a day, and what it owes a report of.
 
-interface Row extends Record<string, SqlStorageValue> {
-  day: number;
+export interface Lease {
+  readonly day: number;
   /** What the day's admissions may take in all; null where there is no ceiling. */
-  allowance: number | null;
-  /** Until when the allowance counts, and when the report is due; 0 where nothing is owed. */
-  until: number;
+  readonly allowance: number | null;
+  /** Until when the allowance counts, and when the report is due. */
+  readonly until: number;
 }
 
 /** What changes after the report waits so long for the next. */
 const reportAfterMs = 60_000;
-/** A day's report may be corrected as long as a job of it may be. */
-const keptDays = 9;
+/** The budget does not hear of earlier days any more. */
+export const keptDays = 9;
 
 export class Leases {
-  readonly #sql: SqlStorage;
-  readonly #rows = new Map<number, Row>();
+  readonly #days = new Map<number, Lease>();
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql;
-    for (const row of sql.exec<Row>("SELECT day, allowance, until FROM leases")) this.#rows.set(row.day, row);
+  constructor(leases: readonly Lease[] = []) {
+    for (const lease of leases) this.#days.set(lease.day, lease);
+  }
+
+  get json(): readonly Lease[] {
+    return [...this.#days.values()];
   }
 
   covers(day: number, consumed: number, needed: number, now: number): boolean {
-    const row = this.#rows.get(day);
-    if (!row || row.until <= now) return false;
-    return row.allowance === null || consumed + needed <= row.allowance;
+    const lease = this.#days.get(day);
+    if (!lease || isOver(lease, now)) return false;
+    return lease.allowance === null || consumed + needed <= lease.allowance;
+  }
+
+  /** There is a slice, and not only a report that is due. */
+  isHeld(day: number, now: number): boolean {
+    const lease = this.#days.get(day);
+    return lease !== undefined && !isOver(lease, now) && lease.allowance !== 0;
   }
 
   grant(day: number, allowance: number | null, until: number): void {
-    this.#write({ day, allowance, until });
+    this.#days.set(day, { day, allowance, until });
   }
 
   /** The day's money changed after its last report. */
   owe(day: number, now: number): void {
-    const row = this.#rows.get(day);
-    if (!row || row.until === 0) this.#write({ day, allowance: 0, until: now + reportAfterMs });
+    if (!this.#days.has(day)) this.postpone(day, now + reportAfterMs);
+  }
+
+  /** Nobody may be admitted on the day's slice any more, and its report is due then. */
+  postpone(day: number, until: number): void {
+    this.#days.set(day, { day, allowance: 0, until });
   }
 
   /** Days that are to be reported; the slices that were leased for them are given back so. */
   due(now: number): number[] {
-    return [...this.#rows.values()].filter(({ until }) => until !== 0 && until <= now).map(({ day }) => day);
+    return [...this.#days.values()].filter((lease) => isOver(lease, now)).map(({ day }) => day);
   }
 
   reported(day: number): void {
-    this.#write({ day, allowance: 0, until: 0 });
-  }
-
-  postpone(day: number, until: number): void {
-    this.#write({ day, allowance: 0, until });
+    this.#days.delete(day);
   }
 
   nextDue(): number | undefined {
     let next: number | undefined;
-    for (const { until } of this.#rows.values()) if (until !== 0 && until < (next ?? Infinity)) next = until;
+    for (const { until } of this.#days.values()) if (until < (next ?? Infinity)) next = until;
     return next;
   }
 
   prune(today: number): void {
-    for (const { day, until } of this.#rows.values()) {
-      if (day >= today - keptDays || until !== 0) continue;
-      this.#rows.delete(day);
-      this.#sql.exec("DELETE FROM leases WHERE day = ?", day);
-    }
+    for (const day of this.#days.keys()) if (day < today - keptDays) this.#days.delete(day);
   }
+}
 
-  #write(row: Row): void {
-    this.#rows.set(row.day, row);
-    const { day, allowance, until } = row;
-    this.#sql.exec("INSERT OR REPLACE INTO leases (day, allowance, until) VALUES (?, ?, ?)", day, allowance, until);
-  }
+/** Also where it was written while the clock ran ahead. */
+function isOver({ until }: Lease, now: number): boolean {
+  return until <= now || until > now + reportAfterMs;
 }

@@ -1,75 +1,119 @@
-// All that a meter keeps, in SQL and in memory, and the transaction that holds the two together.
-import { Settings } from "./account-settings.ts";
+// All that a meter keeps, in SQL and in memory, and the transaction that holds the two together. An admission writes its
+// own row and nothing else: memory counts it at once, the state with whatever ends next, and an object that wakes in
+// between counts from the rows.
+import type { AccountJson } from "./account.ts";
+import { type AccountSettings, Settings } from "./account-settings.ts";
+import { Counters } from "./counters.ts";
 import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
-import { Journal } from "./journal.ts";
-import { Leases } from "./leases.ts";
-import { type JobRow, MeteredJobs, type NewJob } from "./metered-jobs.ts";
+import { amountsOf, isShare, type Job } from "./job.ts";
+import { type End, type EndedCounts, Jobs } from "./jobs.ts";
+import { keptDays, type Lease, Leases } from "./leases.ts";
+import { NetworkEnds, type ShareEnd } from "./network-ends.ts";
 import { Outbox } from "./outbox.ts";
 import { dayOf } from "./periods.ts";
-import { type Counter, RequestWindows } from "./request-windows.ts";
-import { payersAccount, Spending } from "./spending.ts";
+import { Revocations } from "./revocations.ts";
+import { type TableName, Tables } from "./tables.ts";
 
-type MoneyChange = Partial<Record<"known" | "assumed" | "reserved", number>>;
+/** The one row of `state`, in JSON. */
+interface State {
+  readonly version: 1;
+  /** The admissions up to this one are counted in `payer`. */
+  readonly turn: number;
+  /** The newest admission there ever was: they sort by time, so that most are known to be new. */
+  readonly newest: string;
+  /** The last sign of life. */
+  readonly activeAt: number;
+  /** When the alarm rings, or rang. */
+  readonly alarmAt: number | null;
+  readonly tables: readonly TableName[];
+  readonly payer?: AccountJson;
+  readonly ended?: EndedCounts;
+  readonly settings?: AccountSettings;
+  readonly leases?: readonly Lease[];
+  readonly outboxDueAt?: number | null;
+  readonly networkDueAt?: number | null;
+}
+
+const unborn: State = { version: 1, turn: 0, newest: "", activeAt: 0, alarmAt: null, tables: [] };
+/** So many rows at most are counted anew when the object wakes. */
+const maxUncounted = 500;
+
+/** The two reads of waking. What was never written, or was emptied, has no table. */
+function readState(sql: SqlStorage): { state: State; isBorn: boolean } {
+  try {
+    const row = sql.exec<{ json: string }>("SELECT json FROM state").toArray()[0];
+    return { state: row ? JSON.parse(row.json) : unborn, isBorn: true };
+  } catch (error) {
+    if (!String(error).includes("no such table")) throw error;
+    return { state: unborn, isBorn: false };
+  }
+}
 
 function open(sql: SqlStorage) {
+  const { state, isBorn } = readState(sql);
+  const tables = new Tables(sql, isBorn, state.tables);
   const stores = {
-    journal: new Journal(sql),
-    windows: new RequestWindows(sql),
-    spending: new Spending(sql),
-    jobs: new MeteredJobs(sql),
-    idempotency: new Idempotency(sql),
-    outbox: new Outbox(sql),
-    settings: new Settings(sql),
-    leases: new Leases(sql),
-    gallery: new Gallery(sql),
+    state,
+    tables,
+    jobs: new Jobs(sql, tables, state.ended),
+    counters: new Counters(sql, tables, state.payer),
+    settings: new Settings(state.settings),
+    leases: new Leases(state.leases),
+    outbox: new Outbox(sql, tables, state.outboxDueAt ?? undefined),
+    networkEnds: new NetworkEnds(sql, tables, state.networkDueAt ?? undefined),
+    revocations: new Revocations(sql, tables),
+    idempotency: new Idempotency(sql, tables),
+    gallery: new Gallery(sql, tables),
   };
-  for (const job of stores.journal.uncounted()) count(stores, job, stores.windows.named(job.counters));
-  return stores;
+  let { turn, newest, activeAt } = state;
+  const uncounted: Job[] = [];
+  for (const job of stores.jobs.open()) {
+    turn = Math.max(turn, job.turn);
+    activeAt = Math.max(activeAt, job.admittedAt);
+    if (job.admission > newest) newest = job.admission;
+    if (job.turn > state.turn) uncounted.push(job);
+    else stores.counters.countPlace(job, 1);
+  }
+  for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
+    stores.counters.admit(job);
+    if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
+  }
+  return { ...stores, turn, newest, activeAt, countedTurn: state.turn, json: "" };
 }
 
-/** What an admission changes beside its own row. */
-function count({ windows, spending }: Counts, job: NewJob, counters: readonly Counter[]): void {
-  for (const counter of counters) windows.add(counter, job.admittedAt);
-  if (job.reserved > 0) spend(spending, job, { reserved: job.reserved });
+/** A share of a network's is another meter's job, which reports it. */
+function isOwedToBudget(job: Job): boolean {
+  const { known, assumed, reserved } = amountsOf(job);
+  return !isShare(job) && known + assumed + reserved > 0;
 }
 
-interface Counts {
-  readonly windows: RequestWindows;
-  readonly spending: Spending;
-}
-type Paid = Pick<NewJob, "account" | "model" | "kind" | "admittedAt">;
-
-/** On the day of the admission: the payer's, and that of a token that narrows. */
-function spend(spending: Spending, { account, model, kind, admittedAt }: Paid, change: MoneyChange): void {
-  const entry = { day: dayOf(admittedAt), model, kind };
-  spending.add({ ...entry, account: payersAccount }, change);
-  if (account !== payersAccount) spending.add({ ...entry, account }, change);
+function shareEndOf({ charged, assumed, endedAt }: End): ShareEnd {
+  return { charged, assumed, endedAt };
 }
 
 export class MeterStores {
   readonly #storage: DurableObjectStorage;
+  readonly #clock: () => number;
   #open: ReturnType<typeof open>;
+  /** When the alarm rings; kept in the state, so that waking sets none. */
+  alarmAt: number | null;
 
-  constructor(storage: DurableObjectStorage) {
+  constructor(storage: DurableObjectStorage, clock: () => number) {
     this.#storage = storage;
+    this.#clock = clock;
     this.#open = open(storage.sql);
+    this.alarmAt = this.#open.state.alarmAt;
   }
 
-  get windows(): RequestWindows {
-    return this.#open.windows;
+  get isBorn(): boolean {
+    return this.#open.tables.isBorn;
   }
-  get spending(): Spending {
-    return this.#open.spending;
-  }
-  get jobs(): MeteredJobs {
+  get jobs(): Jobs {
     return this.#open.jobs;
   }
-  get idempotency(): Idempotency {
-    return this.#open.idempotency;
-  }
-  get outbox(): Outbox {
-    return this.#open.outbox;
+  get counters(): Counters {
+    return this.#open.counters;
   }
   get settings(): Settings {
     return this.#open.settings;
@@ -77,39 +121,77 @@ export class MeterStores {
   get leases(): Leases {
     return this.#open.leases;
   }
-
+  get outbox(): Outbox {
+    return this.#open.outbox;
+  }
+  get networkEnds(): NetworkEnds {
+    return this.#open.networkEnds;
+  }
+  get revocations(): Revocations {
+    return this.#open.revocations;
+  }
+  get idempotency(): Idempotency {
+    return this.#open.idempotency;
+  }
   get gallery(): Gallery {
     return this.#open.gallery;
   }
-
-  /**
-   * One statement, and so all or nothing by itself: what it counts, SQL learns later. A transaction costs as much again:
-   * it is for a counter that rows cannot name yet, and for what must be written beside the row.
-   */
-  admit(job: Omit<NewJob, "counters">, counters: readonly Counter[], beside?: () => void): void {
-    const work = () => {
-      this.#add(job, counters);
-      beside?.();
-    };
-    const named = counters.every(({ id }) => id !== undefined);
-    if (named && !beside && !this.#open.journal.isLong) this.#orReread(work);
-    else this.transaction(work);
+  get activeAt(): number {
+    return this.#open.activeAt;
   }
 
-  #add(job: Omit<NewJob, "counters">, counters: readonly Counter[]): void {
-    const row = { ...job, counters: counters.map(({ id }) => id).join(" ") };
-    this.jobs.add(row, this.#open.journal.nextTurn());
-    count(this.#open, row, counters);
+  /** Whether it was admitted before; asked of each, and mostly answered without a look at any row. */
+  has(admission: string): boolean {
+    return admission <= this.#open.newest && this.jobs.find(admission) !== undefined;
+  }
+
+  /** What the next admission is numbered. */
+  get nextTurn(): number {
+    return this.#open.turn + 1;
+  }
+
+  /** Something happened that is worth keeping for a time. */
+  touch(now: number): void {
+    this.#open.activeAt = Math.max(this.#open.activeAt, now);
+  }
+
+  /**
+   * One statement, and so all or nothing by itself; a transaction costs as much again. That is for the first row of all,
+   * for what must be written beside the row, and for when many rows are not counted in the state.
+   */
+  admit(job: Omit<Job, "turn">, beside?: () => void): void {
+    /** The clock went back beyond the days that are told apart: they are made of the rows again. */
+    const today = dayOf(job.admittedAt);
+    if (today < this.counters.payer.money.from) this.counters.recount(this.jobs.all(), today - keptDays);
+    const work = () => {
+      this.#open.turn += 1;
+      const row = { ...job, turn: this.#open.turn } as Job;
+      this.jobs.add(row);
+      this.counters.admit(row);
+      this.touch(row.admittedAt);
+      if (row.admission > this.#open.newest) this.#open.newest = row.admission;
+      if (isOwedToBudget(row)) this.leases.owe(dayOf(row.admittedAt), row.admittedAt);
+      beside?.();
+    };
+    const isLong = this.#open.turn - this.#open.countedTurn >= maxUncounted;
+    if (beside || isLong) this.transaction(work);
+    else if (this.isBorn) this.#orReread(work);
+    else this.#orReread(() => this.#storage.transactionSync(work));
   }
 
   transaction<T>(work: () => T): T {
     return this.#orReread(() =>
       this.#storage.transactionSync(() => {
         const result = work();
-        this.#writeCounts();
+        this.#write();
         return result;
       }),
     );
+  }
+
+  /** One statement that changes nothing of what the state counts. */
+  single(work: () => void): void {
+    this.#orReread(work);
   }
 
   /** Where SQL went back, memory reads anew what it knows. */
@@ -117,46 +199,99 @@ export class MeterStores {
     try {
       return work();
     } catch (error) {
-      this.#open = open(this.#storage.sql);
+      this.reopen();
       throw error;
     }
   }
 
-  #writeCounts(): void {
-    this.windows.write();
-    this.spending.write();
-    this.#open.journal.close();
+  reopen(): void {
+    this.#open = open(this.#storage.sql);
   }
 
-  /** Money of a job. */
-  spend(job: Paid, now: number, ...changes: MoneyChange[]): void {
-    const sum = (part: keyof MoneyChange) => changes.reduce((total, change) => total + (change[part] ?? 0), 0);
-    const change = { known: sum("known"), assumed: sum("assumed"), reserved: sum("reserved") };
-    if (Object.values(change).every((amount) => amount === 0)) return;
-    spend(this.spending, job, change);
-    this.leases.owe(dayOf(job.admittedAt), now);
+  #write(): void {
+    const now = this.#clock();
+    this.counters.writeTokens(now);
+    const state: State = {
+      version: 1,
+      turn: this.#open.turn,
+      newest: this.#open.newest,
+      activeAt: this.#open.activeAt,
+      alarmAt: this.alarmAt,
+      payer: this.counters.payer.json(now),
+      ended: this.jobs.endedCounts,
+      settings: this.settings.current,
+      leases: this.leases.json,
+      outboxDueAt: this.outbox.nextDue() ?? null,
+      networkDueAt: this.networkEnds.nextDue() ?? null,
+      tables: this.#open.tables.made,
+    };
+    if (!this.isBorn && state.activeAt === 0) return;
+    const json = JSON.stringify(state);
+    if (json === this.#open.json) return;
+    this.#open.tables.bear();
+    this.#storage.sql.exec("INSERT OR REPLACE INTO state (id, json) VALUES (1, ?)", json);
+    this.#open.json = json;
+    this.#open.countedTurn = this.#open.turn;
   }
 
-  freeKey({ owner, idempotencyKey, admission }: JobRow): void {
+  /** The one way that what a row counts for changes. */
+  change(job: Job, apply: () => void): void {
+    this.counters.count(job, -1);
+    apply();
+    this.counters.count(job, 1);
+  }
+
+  /** Also the truth about an end that was assumed. */
+  end(job: Job, end: End, now: number): void {
+    const owed = isOwedToBudget(job);
+    this.change(job, () => (job.endedAt === null ? this.jobs.end(job, end) : this.jobs.correct(job, end)));
+    if (owed || isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
+    this.#tellNetwork(job, end, now);
+    for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
+  }
+
+  /** A large body was read: what it was admitted at was the least that its model can cost. */
+  amend(job: Job, change: Partial<Job>, now: number): void {
+    this.change(job, () => this.jobs.update(job, change));
+    if (isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
+  }
+
+  /** The upstream never had it. */
+  remove(job: Job, now: number): void {
+    this.counters.count(job, -1);
+    this.jobs.remove(job);
+    if (isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
+    this.#tellNetwork(job, null, now);
+    const { owner, idempotencyKey, admission } = job;
     if (idempotencyKey !== null) this.idempotency.free(owner, idempotencyKey, admission);
   }
 
-  /** The rules begin anew; what is reserved, and what was spent in truth, stays. */
+  #tellNetwork({ admission, network }: Job, end: End | null, now: number): void {
+    if (network !== null) this.networkEnds.owe({ admission, network, end: end && shareEndOf(end) }, now);
+  }
+
+  /** By the rows; answers which counters were something else. */
+  recount(): readonly string[] {
+    return this.isBorn ? this.transaction(() => this.counters.recount(this.jobs.all())) : [];
+  }
+
   reset(now: number): void {
-    this.transaction(() => {
-      this.#writeCounts();
-      this.windows.reset(payersAccount);
-      this.spending.reset(now);
-    });
+    this.transaction(() => this.counters.payer.reset(now));
   }
 
   prune(now: number): void {
     this.transaction(() => {
-      this.#writeCounts();
-      this.windows.prune(now);
+      this.counters.prune(now);
       this.idempotency.prune(now);
-      this.spending.prune(dayOf(now));
+      this.gallery.prune(now);
       this.leases.prune(dayOf(now));
     });
+  }
+
+  /** Nothing waits for anything, and what was kept for its time is out of it. */
+  isWorthless(now: number, keptMs: number): boolean {
+    const waits = this.jobs.openCount > 0 || this.leases.nextDue() !== undefined || this.outbox.nextDue() !== undefined;
+    if (waits || this.networkEnds.nextDue() !== undefined || this.activeAt + keptMs > now) return false;
+    return this.settings.areUsual && this.revocations.areNone;
   }
 }

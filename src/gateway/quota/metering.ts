@@ -38,7 +38,8 @@ export interface AdmitRequest extends Terms {
   readonly bearer: Bearer;
   readonly model: string;
   readonly kind: Kind | undefined;
-  readonly operation: "run" | "runsync" | "retry" | "openai";
+  /** `network`: an address's meter asks the meter of its /48. */
+  readonly operation: "run" | "runsync" | "retry" | "openai" | "network";
   /** Micro-USD: a safe integer, not negative. */
   readonly reserveMicroUsd: number;
   /** Of the whole body as it was sent: what text that is handed out costs is reckoned from it. */
@@ -96,8 +97,12 @@ export interface Refusal {
   readonly quota?: QuotaHeaders;
 }
 
-/** The job that an idempotency key stands for; the digest of its body where that was too large for a fingerprint. */
-export interface Replay extends Binding {
+/** The admission that an idempotency key stands for. */
+export interface Replay {
+  readonly admission: string;
+  /** Null where it ended and nobody ever learned of an id: an `openai/` call, or one that was assumed to be lost. */
+  readonly upstreamId: string | null;
+  /** Of a body that was too large for a fingerprint. */
   readonly digest?: string;
 }
 
@@ -109,6 +114,8 @@ export interface Ending {
   readonly status: JobState;
   /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
   readonly costMicroUsd: number | null;
+  /** Where nobody said the cost: what was handed out is worth so much. It is charged as assumed, at most the reservation. */
+  readonly assumedMicroUsd?: number;
   /** The moment before the upstream was asked: an answer to an earlier question says nothing of a later retry. */
   readonly askedAt: number;
   readonly seenAt: number;
@@ -130,12 +137,11 @@ export interface HandedOut {
 
 /** An answer from the cache that its owner has not had before. */
 export interface Hit extends Terms {
-  /** Of the answer: told twice, it counts once. */
-  readonly admission: string;
   readonly owner: string;
   readonly bearer: Bearer;
   readonly model: string;
   readonly kind: Kind | undefined;
+  /** Told twice, its key counts once. */
   readonly row: GalleryRow;
 }
 
@@ -170,6 +176,8 @@ export interface Settled {
   readonly chargedMicroUsd: number;
   /** Nobody has said what it cost: a later truth still corrects it. */
   readonly isAssumed: boolean;
+  /** Its end is known, or nobody knows it: telling the same again changes nothing. */
+  readonly isOver: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */
   readonly wantsNotice: boolean;
 }
@@ -182,6 +190,7 @@ export interface MeteredJob {
   readonly model: string;
   readonly status: JobState;
   readonly reservedMicroUsd: number;
+  readonly inputBytes: number;
   readonly costMicroUsd: number | null;
   /** The charge is what nobody has said. */
   readonly isAssumed: boolean;

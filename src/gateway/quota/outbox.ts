@@ -1,5 +1,6 @@
 // Client webhooks that are owed: written once a job, sent until received or given up.
 import { limits } from "../../contract/limits.ts";
+import type { Tables } from "./tables.ts";
 
 export interface Notice extends Record<string, SqlStorageValue> {
   admission: string;
@@ -15,16 +16,20 @@ const encoder = new TextEncoder();
 
 export class Outbox {
   readonly #sql: SqlStorage;
-  /** Nothing is due before; undefined where only SQL knows. */
-  #notBefore: number | undefined;
+  readonly #tables: Tables;
+  /** Nothing is due before; undefined where nothing is owed. */
+  #dueAt: number | undefined;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, tables: Tables, dueAt: number | undefined) {
     this.#sql = sql;
+    this.#tables = tables;
+    this.#dueAt = dueAt;
   }
 
   add(admission: string, url: string, body: string, now: number): void {
+    this.#tables.need("outbox");
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
-    this.#mayBeDue(now);
+    this.#dueAt = Math.min(this.#dueAt ?? now, now);
     const bytes = encoder.encode(body);
     for (let part = 0; part * partBytes < bytes.byteLength; part++) {
       const piece = bytes.slice(part * partBytes, (part + 1) * partBytes);
@@ -42,26 +47,25 @@ export class Outbox {
 
   /** Takes what is due. A try counts before it is made: a crash in the middle costs a try, never a second storm. */
   claim(now: number, count: number): Notice[] {
-    if (now < (this.nextDue() ?? Number.POSITIVE_INFINITY)) return [];
-    this.#notBefore = undefined;
+    if (this.#dueAt === undefined || now < this.#dueAt) return [];
     const due = this.#sql.exec<Notice>("SELECT * FROM outbox WHERE dueAt <= ? ORDER BY dueAt LIMIT ?", now, count);
-    return due.toArray().flatMap((notice) => {
+    const claimed = due.toArray().flatMap((notice) => {
       if (notice.tries >= maxTries) this.#remove(notice.admission);
       if (notice.tries >= maxTries) return [];
-      const claimed = { ...notice, tries: notice.tries + 1, dueAt: now + timeoutMs + delayMs };
+      const tried = { ...notice, tries: notice.tries + 1, dueAt: now + timeoutMs + delayMs };
       const change = "UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?";
-      this.#sql.exec(change, claimed.tries, claimed.dueAt, notice.admission);
-      return claimed;
+      this.#sql.exec(change, tried.tries, tried.dueAt, notice.admission);
+      return tried;
     });
+    this.#readDue();
+    return claimed;
   }
 
   settle({ admission, tries }: Notice, received: boolean, now: number): void {
-    if (!received && tries < maxTries) {
-      this.#sql.exec("UPDATE outbox SET dueAt = ? WHERE admission = ?", now + delayMs, admission);
-      this.#mayBeDue(now + delayMs);
-      return;
-    }
-    this.#remove(admission);
+    const again = "UPDATE outbox SET dueAt = ? WHERE admission = ?";
+    if (!received && tries < maxTries) this.#sql.exec(again, now + delayMs, admission);
+    else this.#remove(admission);
+    this.#readDue();
   }
 
   #remove(admission: string): void {
@@ -69,14 +73,12 @@ export class Outbox {
     this.#sql.exec("DELETE FROM outbox_bodies WHERE admission = ?", admission);
   }
 
-  /** Or earlier, where what was due is gone. */
   nextDue(): number | undefined {
-    const query = "SELECT MIN(dueAt) AS at FROM outbox";
-    this.#notBefore ??= this.#sql.exec<{ at: number | null }>(query).one().at ?? Number.POSITIVE_INFINITY;
-    return Number.isFinite(this.#notBefore) ? this.#notBefore : undefined;
+    return this.#dueAt;
   }
 
-  #mayBeDue(at: number): void {
-    if (this.#notBefore !== undefined) this.#notBefore = Math.min(this.#notBefore, at);
+  #readDue(): void {
+    const query = "SELECT MIN(dueAt) AS at FROM outbox";
+    this.#dueAt = this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
   }
 }

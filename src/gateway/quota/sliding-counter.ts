@@ -4,6 +4,8 @@
 const slotsAWindow = 50;
 const slots = slotsAWindow + 1;
 
+export type CounterJson = [newest: number, ...placesAndCounts: number[]];
+
 export class SlidingCounter {
   readonly #slotMs: number;
   readonly #counts: Uint32Array;
@@ -17,21 +19,23 @@ export class SlidingCounter {
     this.#sum = counts.reduce((sum, count) => sum + count, 0);
   }
 
-  static read(windowMs: number, newest: number, bytes: ArrayBuffer): SlidingCounter {
-    return new SlidingCounter(windowMs, newest, new Uint32Array(bytes.slice(0)));
+  static read(windowMs: number, [newest, ...counted]: CounterJson): SlidingCounter {
+    const counts = new Uint32Array(slots);
+    for (let at = 0; at < counted.length; at += 2) counts[counted[at] ?? 0] = counted[at + 1] ?? 0;
+    return new SlidingCounter(windowMs, newest, counts);
   }
 
-  get newest(): number {
-    return this.#newest;
-  }
-
-  get bytes(): Uint8Array {
-    return new Uint8Array(this.#counts.buffer);
+  /** The newest slot, then the place and the count of each slot that is not empty. */
+  get json(): CounterJson {
+    const json: CounterJson = [this.#newest];
+    for (const [at, count] of this.#counts.entries()) if (count > 0) json.push(at, count);
+    return json;
   }
 
   /** A clock that goes back finds what was counted, never less. */
   countAt(now: number): number {
     const slot = Math.floor(now / this.#slotMs);
+    if (slot < this.#newest - 1) this.#moveBack(slot);
     const passed = Math.min(slot - this.#newest, slots);
     for (let step = 0; step < passed; step++) {
       const index = (slot - step) % slots;
@@ -42,13 +46,22 @@ export class SlidingCounter {
     return this.#sum;
   }
 
-  /** When all of it will have left. */
-  add(now: number): number {
+  /** What was counted while the clock ran ahead counts from now on: it leaves a window later, not an age later. */
+  #moveBack(slot: number): void {
+    let ahead = 0;
+    for (let at = Math.max(slot + 1, this.#newest - slots + 1); at <= this.#newest; at++) {
+      ahead += this.#counts[at % slots] ?? 0;
+      this.#counts[at % slots] = 0;
+    }
+    this.#newest = slot;
+    this.#counts[slot % slots] = (this.#counts[slot % slots] ?? 0) + ahead;
+  }
+
+  add(now: number): void {
     this.countAt(now);
     const index = this.#newest % slots;
     this.#counts[index] = (this.#counts[index] ?? 0) + 1;
     this.#sum += 1;
-    return this.#leavesAt(0);
   }
 
   /** When no more than so many are left. */

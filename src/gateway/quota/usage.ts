@@ -1,7 +1,9 @@
 // What of every rule is used, as users and operators read it.
 import * as z from "zod";
+import { payersAccount } from "./account.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import type { Standing } from "./decide.ts";
+import type { Amounts } from "./job.ts";
 import type { MeterStores } from "./meter-stores.ts";
 
 export interface LimitUsage {
@@ -13,19 +15,27 @@ export interface LimitUsage {
   readonly resetsAt: number | null;
 }
 
+/** Micro-USD, since the first job or the last long silence; and the jobs that take a place now. */
+export interface MeterTotals extends Amounts {
+  readonly jobs: number;
+}
+
+export function totalsOf({ counters }: MeterStores): MeterTotals {
+  return { ...counters.payer.money.amounts("ever", 0), jobs: counters.places(payersAccount, () => true) };
+}
+
 export interface MeterUsage {
   /** What the operator set, which goes before the claimed plan. */
   readonly plan: string | undefined;
   readonly limits: readonly LimitUsage[];
-  readonly totals: { readonly known: number; readonly assumed: number; readonly reserved: number };
+  readonly totals: Amounts;
 }
 
 export function describeUsage(stores: MeterStores, standings: readonly Standing[]): MeterUsage {
-  const { known, assumed, reserved } = stores.spending.totals();
   return {
     plan: stores.settings.current.plan,
     limits: standings.map(describeLimit),
-    totals: { known, assumed, reserved },
+    totals: stores.counters.payer.money.amounts("ever", 0),
   };
 }
 
@@ -46,9 +56,10 @@ export const limitSchema = z
   })
   .meta({ id: "Limit" });
 
-export const spentSchema = z
-  .object({ usd: z.number(), assumedUsd: z.number(), reservedUsd: z.number() })
-  .meta({ id: "Spent", description: "Since the first job; what no answer told is assumed." });
+export const spentSchema = z.object({ usd: z.number(), assumedUsd: z.number(), reservedUsd: z.number() }).meta({
+  id: "Spent",
+  description: "Since the first job, or since 70 days of silence; what no answer told is assumed.",
+});
 
 /** Money in USD, dates as ISO 8601. */
 export function renderLimit({ name, unit, limit, used, reserved, resetsAt }: LimitUsage): z.output<typeof limitSchema> {

@@ -1,20 +1,20 @@
 // USER_METER: one object a payer. Calls come in, each one turn; one alarm does all that time does.
 import { DurableObject } from "cloudflare:workers";
 import { type Config, readConfig } from "../../config.ts";
-import { migrate } from "../../wire/migrate.ts";
 import { OneAlarm } from "../../wire/one-alarm.ts";
 import { remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
 import { keepResult } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
 import type { AccountSettings } from "./account-settings.ts";
-import { Admissions, needsLease } from "./admissions.ts";
+import { Admissions, lost, needsLease, needsNetwork, type Verdict } from "./admissions.ts";
+import { Bindings } from "./bindings.ts";
 import { type Budget, budgetName } from "./budget.ts";
 import { BudgetSlices } from "./budget-slices.ts";
 import { deliverWebhook } from "./client-webhook.ts";
 import { Endings } from "./endings.ts";
+import { describeJob, type Job } from "./job.ts";
 import { MeterStores } from "./meter-stores.ts";
-import { describeJob, type JobRow } from "./metered-jobs.ts";
 import type {
   AdmitAnswer,
   AdmitRequest,
@@ -32,12 +32,25 @@ import type {
   Metering,
   Settled,
 } from "./metering.ts";
+import { Network } from "./network.ts";
+import type { OwedEnd, ShareEnd } from "./network-ends.ts";
 import type { Notice } from "./outbox.ts";
-import { steps } from "./schema.ts";
-import { describeUsage, type MeterUsage } from "./usage.ts";
+import { dayMs } from "./periods.ts";
+import { Released } from "./released.ts";
+import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./usage.ts";
 
-/** Questions, and notices, under way at once. */
+/** Questions, notices, and ends for the network, under way at once. */
 const atOnce = 6;
+/** Of a payer who is silent for so long nothing is kept but what the operator set. */
+const keptMs = 70 * dayMs;
+
+/** What an operator's recount found. */
+export interface Recounted {
+  readonly was: MeterTotals;
+  readonly is: MeterTotals;
+  /** Which counters were something else than their rows say. */
+  readonly off: readonly string[];
+}
 
 export class UserMeter extends DurableObject<Env> implements Metering, GalleryCalls {
   /** Tests set their own. */
@@ -46,76 +59,128 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   /** Set by the room that knows the upstream. */
   ask: AskUpstream = async () => "unreachable";
   readonly #stores: MeterStores;
+  readonly #bindings: Bindings;
   readonly #endings: Endings;
   readonly #admissions: Admissions;
   readonly #slices: BudgetSlices;
+  readonly #network: Network;
+  readonly #released = new Released();
   readonly #alarm: OneAlarm;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    migrate(ctx.storage, steps);
-    this.#alarm = new OneAlarm(ctx, "user-meter");
-    this.#stores = new MeterStores(ctx.storage);
-    this.#endings = new Endings(this.#stores);
-    this.#admissions = new Admissions(this.#stores, this.#endings);
+    this.#stores = new MeterStores(ctx.storage, () => this.clock());
+    this.#bindings = new Bindings(this.#stores);
+    this.#endings = new Endings(this.#stores, this.#bindings);
+    this.#admissions = new Admissions(this.#stores);
     this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, () => remote<Budget>(env.BUDGET, budgetName));
-    this.#arm();
+    this.#network = new Network(env.USER_METER as unknown as DurableObjectNamespace<UserMeter>);
+    this.#alarm = new OneAlarm(ctx, "user-meter", this.#armedAt());
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
-    if (request.binds) this.bind(request.binds);
-    const answer = this.#admissions.admit(request, this.clock());
-    if (answer === needsLease) return this.#leaseAndAdmit(request);
+    this.bind(request.binds ?? []);
+    const verdict = this.#admit(request, false);
+    if (verdict === needsNetwork || verdict === needsLease) return this.#askAndAdmit(request, verdict);
+    return verdict;
+  }
+
+  #admit(request: AdmitRequest, networkAdmitted: boolean): Verdict {
+    const now = this.clock();
+    if (this.#released.has(request.admission, now)) return lost;
+    this.#endings.endOverdue(now);
+    const verdict = this.#admissions.admit(request, now, networkAdmitted);
     this.#arm();
+    return verdict;
+  }
+
+  /** Others are admitted meanwhile, so the rules are asked anew after each answer. */
+  async #askAndAdmit(request: AdmitRequest, first: Verdict): Promise<AdmitAnswer> {
+    const { admission, network, reserveMicroUsd } = request;
+    const answer = await this.#askAll(first, reserveMicroUsd, {
+      askNetwork: () => this.#network.admit(network ?? "", request),
+      again: () => this.#admit(request, true),
+    });
+    if (network !== undefined && !answer.admitted) this.#tellNetworkLater({ admission, network, end: null });
     return answer;
   }
 
-  /** Others are admitted meanwhile, so the rules are asked anew once there is a slice. */
-  async #leaseAndAdmit(request: AdmitRequest): Promise<AdmitAnswer> {
-    const answer = await this.#slices.admit(request.reserveMicroUsd, this.clock, () => {
-      const admitted = this.#admissions.admit(request, this.clock());
-      return admitted === needsLease ? undefined : admitted;
+  async #askAll(
+    first: Verdict,
+    neededMicroUsd: number,
+    { askNetwork, again }: { askNetwork: () => Promise<AdmitAnswer>; again: () => Verdict },
+  ): Promise<AdmitAnswer> {
+    let verdict = first;
+    if (verdict === needsNetwork) {
+      const answer = await askNetwork().catch(() => networkAway);
+      if (!answer.admitted) return answer;
+      verdict = again();
+    }
+    if (verdict === needsLease) {
+      const answer = await this.#slices.admit(neededMicroUsd, this.clock, () => {
+        const admitted = again();
+        return typeof admitted === "symbol" ? undefined : admitted;
+      });
+      this.#arm();
+      return answer;
+    }
+    return verdict === needsNetwork ? networkAway : verdict;
+  }
+
+  #tellNetworkLater(end: OwedEnd): void {
+    this.#stores.transaction(() => {
+      this.#stores.touch(this.clock());
+      this.#stores.networkEnds.owe(end, this.clock());
     });
     this.#arm();
-    return answer;
   }
 
-  amend(admission: string, { webhook, digest }: Amendment): AdmitAnswer {
-    if (webhook !== undefined) this.#stores.jobs.owe(admission, webhook);
-    if (digest !== undefined) this.#endings.identify(admission, digest);
-    return { admitted: true, quota: { policy: "", limit: "" } };
+  amend(admission: string, amendment: Amendment): AdmitAnswer | Promise<AdmitAnswer> {
+    const again = (networkAdmitted: boolean) => {
+      const verdict = this.#admissions.amend(admission, amendment, this.clock(), networkAdmitted);
+      this.#arm();
+      return verdict;
+    };
+    const verdict = again(false);
+    if (verdict !== needsNetwork && verdict !== needsLease) return verdict;
+    const network = this.#stores.jobs.findOpen(admission)?.network ?? "";
+    return this.#askAll(verdict, amendment.reserveMicroUsd, {
+      askNetwork: () => this.#network.amend(network, admission, amendment),
+      again: () => again(true),
+    });
   }
 
   bind(binds: readonly Binding[]): void {
-    for (const { admission, upstreamId } of binds) this.#endings.bind(admission, upstreamId, this.clock());
+    for (const binding of binds) this.#bindings.bind(binding, this.clock());
+    if (binds.length > 0) this.#arm();
+  }
+
+  release(admission: string): void {
+    const now = this.clock();
+    if (!this.#endings.release(admission, now)) this.#released.add(admission, now);
     this.#arm();
   }
 
   doubt(admission: string): void {
-    this.#endings.assume(admission, this.clock());
+    this.#bindings.doubt(admission, this.clock());
+    this.#arm();
   }
 
   lookAgain(binding: Binding): void {
-    if (this.#stores.jobs.find(binding.admission)?.ref === null) this.bind([binding]);
-  }
-
-  handOut(_admission: string, _handed: HandedOut): void {}
-
-  countHit({ owner, row }: Hit): AdmitAnswer {
-    this.addToGallery(owner, row);
-    return { admitted: true, quota: { policy: "", limit: "" } };
-  }
-
-  release(admission: string): void {
-    this.#endings.release(admission, this.clock());
+    this.#bindings.lookAgain(binding, this.clock());
     this.#arm();
   }
 
-  settle(ending: Ending, binds?: readonly Binding[]): Settled {
-    if (binds) this.bind(binds);
+  settle(ending: Ending, binds: readonly Binding[] = []): Settled {
+    this.bind(binds);
     const settled = this.#endings.settle(ending, this.clock());
     this.#arm();
     return settled;
+  }
+
+  handOut(admission: string, handed: HandedOut): void {
+    this.#bindings.handOut(admission, handed, this.clock());
+    this.#arm();
   }
 
   notify(admission: string, body: string): void {
@@ -123,16 +188,31 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#arm();
   }
 
+  countHit(hit: Hit): AdmitAnswer {
+    const answer = this.#admissions.countHit(hit, this.clock());
+    this.#arm();
+    return answer;
+  }
+
+  /** An address's job in the meter of its network: what it ended as. */
+  endShare(admission: string, end: ShareEnd): void {
+    this.#endings.endShare(admission, end, this.clock());
+    this.#arm();
+  }
+
   job(admission: string): MeteredJob | undefined {
+    this.#endOverdue();
     const job = this.#stores.jobs.find(admission);
     return job && describeJob(job);
   }
 
   openJobs(owner: string, model: string, count: number): MeteredJob[] {
-    return this.#stores.jobs.open(owner, model, count);
+    this.#endOverdue();
+    return this.#stores.jobs.openOf(owner, model, count);
   }
 
   jobs(owner: string, model: string | undefined, offset: number, count: number) {
+    this.#endOverdue();
     return this.#stores.jobs.page(owner, model, offset, count);
   }
 
@@ -141,7 +221,12 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   addToGallery(owner: string, row: GalleryRow): void {
-    this.#stores.gallery.add(owner, row, this.clock());
+    const now = this.clock();
+    this.#stores.transaction(() => {
+      this.#stores.touch(now);
+      this.#stores.gallery.add(owner, row, now);
+    });
+    this.#arm();
   }
 
   removeFromGallery(owner: string, key: string): void {
@@ -149,6 +234,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   usage(claims: Claims): MeterUsage {
+    this.#endOverdue();
     return describeUsage(this.#stores, this.#admissions.standings(claims, this.clock()));
   }
 
@@ -157,58 +243,132 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   configure(settings: AccountSettings): void {
-    this.#stores.transaction(() => this.#stores.settings.change(settings, this.clock()));
+    const now = this.clock();
+    this.#stores.transaction(() => {
+      this.#stores.touch(now);
+      this.#stores.settings.change(settings, now);
+    });
+    this.#arm();
   }
 
   reset(): void {
     this.#stores.reset(this.clock());
   }
 
+  /** Counters made of their rows again. */
+  recount(): Recounted {
+    this.#endOverdue();
+    const was = totalsOf(this.#stores);
+    const off = this.#stores.recount();
+    return { was, is: totalsOf(this.#stores), off };
+  }
+
+  /** Which counters are something else than their rows say: never any. Changes nothing in SQL. */
+  audit(): readonly string[] {
+    return this.#stores.counters.recount(this.#stores.jobs.all());
+  }
+
   /** At once here; everywhere else as soon as the isolates read CONTROL. */
   revoke(owner: string, at: number, token?: { readonly id: string; readonly expiresAt: number }): void {
-    if (token) this.#stores.settings.revokeToken(token.id, token.expiresAt, this.clock());
-    else this.#stores.settings.revokeOwner(owner, at);
+    const now = this.clock();
+    this.#stores.transaction(() => {
+      this.#stores.touch(now);
+      if (token) this.#stores.revocations.revokeToken(token.id, token.expiresAt, now);
+      else this.#stores.revocations.revokeOwner(owner, at);
+    });
+    this.#arm();
   }
 
   revokedAt(owner: string): number | undefined {
-    return this.#stores.settings.revokedAt(owner);
+    return this.#stores.revocations.revokedAt(owner);
+  }
+
+  #endOverdue(): void {
+    this.#endings.endOverdue(this.clock());
+    this.#arm();
+  }
+
+  #dueAt(): number {
+    const { jobs, outbox, leases, networkEnds } = this.#stores;
+    const moments = [jobs.nextDue(), outbox.nextDue(), leases.nextDue(), networkEnds.nextDue()];
+    return Math.min(...moments.map((at) => at ?? Number.POSITIVE_INFINITY));
+  }
+
+  /** It was armed for all that the rows say, and rings at what the state says at the latest; one that is late is gone. */
+  #armedAt(): number | undefined {
+    const at = Math.min(this.#dueAt(), this.#stores.alarmAt ?? Number.POSITIVE_INFINITY);
+    return Number.isFinite(at) && at > Date.now() ? at : undefined;
   }
 
   #arm(): void {
-    const { jobs, outbox, leases } = this.#stores;
-    this.#alarm.arm(jobs.nextDue(), outbox.nextDue(), leases.nextDue());
+    if (!this.#stores.isBorn) return;
+    const now = this.clock();
+    const silentAt = this.#stores.activeAt + keptMs;
+    this.#alarm.arm(
+      this.#dueAt(),
+      this.#endings.areUnasked ? now : undefined,
+      silentAt > now ? silentAt : now + keptMs,
+    );
+    this.#stores.alarmAt = this.#alarm.at ?? null;
   }
 
   override alarm(): Promise<void> {
     return this.#alarm.ring(async () => {
       const now = this.clock();
-      const asked = this.#endings.claimDue(now, atOnce).map((job) => this.#follow(job));
-      const notices = this.#stores.transaction(() => this.#stores.outbox.claim(now, atOnce));
-      const sent = notices.map((notice) => this.#deliver(notice));
-      await Promise.all([...asked, ...sent, this.#slices.report(this.clock)]);
-      this.#stores.prune(now);
+      const { jobs, notices, ends } = this.#stores.transaction(() => ({
+        jobs: this.#endings.claimDue(now, atOnce),
+        notices: this.#stores.outbox.claim(now, atOnce),
+        ends: this.#stores.networkEnds.claim(now, atOnce),
+      }));
+      const [followed, delivered] = [jobs.map((job) => this.#follow(job)), notices.map((one) => this.#deliver(one))];
+      const told = ends.map((end) => this.#tellNetwork(end));
+      await Promise.all([...followed, ...delivered, ...told, this.#slices.report(this.clock)]);
+      if (this.#stores.isWorthless(now, keptMs)) return this.#empty();
       this.#arm();
+      this.#stores.prune(now);
     });
   }
 
-  async #follow(job: JobRow): Promise<void> {
-    const { model, ref, owner, admission } = job;
-    if (ref === null) return;
+  /** Gone, as if there had been nobody: the next row makes the tables anew. */
+  async #empty(): Promise<void> {
+    await this.ctx.blockConcurrencyWhile(async () => {
+      await this.#alarm.stop();
+      await this.ctx.storage.deleteAll();
+      this.#stores.reopen();
+    });
+  }
+
+  async #follow(job: Job): Promise<void> {
+    const { model, upstreamId, owner, admission, expiresAt } = job;
+    if (upstreamId === null) return;
     const askedAt = this.clock();
-    const answer = await this.ask({ model, upstreamId: ref, owner, admission }).catch(() => "unreachable" as const);
-    if (answer === "unreachable") return;
+    const answer = await this.ask({ model, upstreamId, owner, admission }).catch(() => "unreachable" as const);
     const now = this.clock();
-    if (answer === "unknown") {
-      this.#endings.assume(admission, now);
-      return;
-    }
+    if (typeof answer === "object") await this.#settleAnswer(answer, { admission, upstreamId, askedAt }, now);
+    /** It was the last question: whatever is not known by now is assumed. */
+    if (answer === "unknown" || expiresAt <= askedAt) this.#endings.assume(admission, now);
+  }
+
+  async #settleAnswer(
+    answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
+    asked: Pick<Job, "admission"> & { upstreamId: string; askedAt: number },
+    now: number,
+  ): Promise<void> {
     const { status, costMicroUsd, completedAt, media, body } = answer;
-    if (body !== undefined) await keepResult(this.env.IMAGES, admission, body);
-    const { wantsNotice } = this.#endings.settle(
-      { admission, upstreamId: null, status, costMicroUsd, askedAt, seenAt: now, completedAt, media },
+    if (body !== undefined) await keepResult(this.env.IMAGES, asked.admission, body);
+    const { wantsNotice, admission } = this.#endings.settle(
+      { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && body !== undefined) this.#endings.notify(admission, body, now);
+  }
+
+  async #tellNetwork(end: OwedEnd): Promise<void> {
+    const told = await this.#network.tell(end).then(
+      () => true,
+      () => false,
+    );
+    if (told) this.#stores.transaction(() => this.#stores.networkEnds.told(end));
   }
 
   async #deliver(notice: Notice): Promise<void> {
@@ -224,6 +384,13 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return { webhookHosts: config.webhookHosts, secrets: await signingKeysOf(config).webhookSecrets() };
   }
 }
+
+const networkAway: AdmitAnswer = {
+  admitted: false,
+  code: "METER_UNAVAILABLE",
+  detail: "The quota of the caller's network cannot be asked.",
+  retryAfterSeconds: 1,
+};
 
 function configOf(env: Env): Config {
   const reading = readConfig(env);

@@ -30,7 +30,7 @@ import { type Outcome, WorkerDesk } from "./worker-desk.ts";
 
 type Waiting = "runsync" | "status" | "openai";
 type Streaming = "stream" | "openai";
-type Part = { status: JobState; items: string[] };
+export type Part = { status: JobState; items: string[] };
 
 export class EndpointQueue extends DurableObject<Env> {
   /** Tests set their own. */

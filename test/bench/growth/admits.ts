@@ -34,6 +34,7 @@ const request: Omit<AdmitRequest, "admission"> = {
     token: undefined,
   },
   bearer: { issuedAt: Date.now(), tokenId: undefined },
+  ...{ hasCeiling: false, inputBytes: 200, hasNotice: false },
   ...{ reserveMicroUsd: 20_000, ttlMs: 86_400_000, retentionMs: 1_800_000, webhook: undefined, idempotency: undefined },
 };
 

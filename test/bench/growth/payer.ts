@@ -82,29 +82,58 @@ function plantPast(database: DatabaseSync, jobs: number): void {
   const earlier = (column: string) => `${column} - CAST(n * ${pastMs / jobs} AS INTEGER)`;
   /** It sorts before every real one. */
   const admission = "printf('%023d', n)";
-  copyRow(database, "jobs", Math.min(copies, keptJobs), {
-    ...{ admission, ref: "ref || '-' || n", idempotencyKey: "'past-' || n" },
+  copyRow(database, "ended", Math.min(copies, keptJobs), {
+    ...{ admission, upstreamId: "upstreamId || '-' || n", idempotencyKey: "'past-' || n" },
     ...{ admittedAt: earlier("admittedAt"), endedAt: earlier("endedAt") },
   });
   copyRow(database, "idempotency", copies, {
-    ...{ admission, key: "'past-' || n", ref: "ref || '-' || n", expiresAt: earlier("expiresAt") },
+    ...{ admission, key: "'past-' || n", upstreamId: "upstreamId || '-' || n", expiresAt: earlier("expiresAt") },
   });
   copyRow(database, "media", copies, {
     key: "lower(hex(randomblob(16))) || substr(key, 33)",
     ...{ completedAt: earlier("completedAt"), expiresAt: earlier("expiresAt") },
   });
-  database.prepare("UPDATE spend SET known = known * $jobs, assumed = assumed * $jobs").run({ jobs });
-  countRequests(database, jobs);
+  plantState(database, jobs);
+}
+
+interface State {
+  readonly payer: {
+    readonly windows: Record<string, number[]>;
+    readonly money: { readonly spans: Record<string, Record<string, [string, ...number[]]>> };
+    readonly pruned: { readonly spans: Record<string, Record<string, [string, ...number[]]>> };
+  };
+  readonly ended: { known: number; assumed: number };
+}
+
+/** What so many jobs count for, most of whose rows are gone. */
+function plantState(database: DatabaseSync, jobs: number): void {
+  const { json } = database.prepare("SELECT json FROM state").get() as { json: string };
+  const state = JSON.parse(json) as State;
+  const { money, pruned, windows } = state.payer;
+  const gone = Math.max(0, jobs - 1 - keptJobs);
+  for (const [span, models] of Object.entries(money.spans)) {
+    const times = (factor: number) =>
+      Object.fromEntries(
+        Object.entries(models).map(([model, [kind, ...amounts]]): [string, [string, ...number[]]] => {
+          return [model, [kind, ...amounts.map((amount) => amount * factor)]];
+        }),
+      );
+    if (gone > 0) pruned.spans[span] = times(gone);
+    money.spans[span] = times(jobs);
+  }
+  state.ended.known += Math.min(jobs - 1, keptJobs);
+  countRequests(windows, jobs);
+  database.prepare("UPDATE state SET json = ?").run(JSON.stringify(state));
 }
 
 /** In the day's window; the minute's is empty again. */
-function countRequests(database: DatabaseSync, jobs: number): void {
-  const { newest } = database.prepare("SELECT newest FROM windows WHERE per = 'day'").get() as { newest: number };
+function countRequests(windows: Record<string, number[]>, jobs: number): void {
+  const [newest = 0] = windows["day"] ?? [];
   const counts = new Uint32Array(slots);
   for (let n = 0; n < jobs; n++) {
     const slot = (newest - (n % pastSlots)) % slots;
     counts[slot] = (counts[slot] ?? 0) + 1;
   }
-  database.prepare("UPDATE windows SET counts = ? WHERE per = 'day'").run(new Uint8Array(counts.buffer));
-  database.exec("DELETE FROM windows WHERE per = 'minute'");
+  windows["day"] = [newest, ...counts.entries()].flat();
+  delete windows["minute"];
 }

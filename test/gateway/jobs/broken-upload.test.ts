@@ -6,7 +6,8 @@ watchCanary();
 
 const filler = "x".repeat(1024 * 1024);
 const run = ["run", `/v2/${model}/run`, `{"input":{"prompt":"a lighthouse","image":"${filler}"}}`] as const;
-const chat = ["chat", "/v2/gpt-oss-120b/openai/v1/chat/completions", JSON.stringify({ messages: [], filler })] as const;
+const messages = [{ role: "user", content: "hi" }];
+const chat = ["chat", "/v2/gpt-oss-120b/openai/v1/chat/completions", JSON.stringify({ messages, filler })] as const;
 const resets = (): Response => {
   throw new Error("Network connection lost.");
 };

@@ -130,6 +130,34 @@ export class FakeUpstream {
   }
 }
 
+/** A caller that reads the first piece of an answer, and goes. */
+export async function leavingCaller(
+  upstream: FakeUpstream,
+  path: string,
+  body: object,
+  headers: Record<string, string> = {},
+) {
+  const leaving = new AbortController();
+  const ctx = createExecutionContext();
+  const request = new Request(`https://gateway.example.com${path}`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${await upstream.token()}`, ...headers },
+    body: JSON.stringify(body),
+    signal: leaving.signal,
+  });
+  const response = await app.fetch(request, upstream.env, ctx);
+  const reader = response.body?.getReader();
+  return {
+    read: async () => new TextDecoder().decode((await reader?.read())?.value),
+    /** Answers when all that goes on without the caller is over. */
+    leave: async () => {
+      leaving.abort();
+      await reader?.cancel("gone").catch(() => {});
+      await waitOnExecutionContext(ctx);
+    },
+  };
+}
+
 export async function mintToken(within: Env, request: object): Promise<string> {
   const response = await send(within, "POST", "/tokens", { key: testSettings.APP_SECRET, body: request });
   return (await response.json<{ token: string }>()).token;

@@ -107,7 +107,7 @@ describe("an upstream that answers", () => {
       const upstream = new FakeUpstream(() => json(value));
       const job = await upstream.job();
       const body = path.includes("chat") ? { messages: [{ role: "user", content: "x" }] } : undefined;
-      const url = `/v2/${model}/${path.replace(":job", job)}`;
+      const url = `/v2/${path.startsWith("openai") ? "gpt-oss-120b" : model}/${path.replace(":job", job)}`;
       const response = await upstream.call(method, url, { body });
       const text = await response.text();
       expect([text, text.includes("UPSTREAM_BAD_ANSWER")]).toEqual([text, true]);

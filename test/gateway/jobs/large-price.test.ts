@@ -61,6 +61,14 @@ describe("a member that was too large to be read", () => {
     expect(amended()).toMatchObject([{ reserveMicroUsd: findModel(film)?.maxPrice }]);
   });
 
+  it("that may hide a multiplier means the highest price of all", async () => {
+    const { run, amended } = stage();
+    const messages = [{ role: "user", content: "x" }];
+    const sampling_params = { note: "x".repeat(300 * 1024), n: 100, max_tokens: 1 };
+    await run("granite-4-0-h-small", { input: { messages, sampling_params } });
+    expect(amended()).toMatchObject([{ reserveMicroUsd: findModel("granite-4-0-h-small")?.maxPrice }]);
+  });
+
   it("of text counts by its bytes", async () => {
     const { run, amended } = stage();
     const model = findModel("gpt-oss-120b");

@@ -79,3 +79,14 @@ it.each(["status", "status-sync"])(
     expect(answer).not.toHaveProperty("input");
   },
 );
+
+it("attack H3: nor does a large answer tell it", async () => {
+  const { upstream, id } = await submitted();
+  const output = { note: "x".repeat(300 * 1024), cost: 5 };
+  upstream.answer = () =>
+    json({ id: "job-1", webhook: "https://gateway.example.com/hooks/x", status: "COMPLETED", output });
+  const text = await (await upstream.call("GET", `/v2/${model}/status/${id}`)).text();
+  expect(JSON.parse(text)).toMatchObject({ id, status: "COMPLETED" });
+  expect(JSON.parse(text)).not.toHaveProperty("webhook");
+  expect(text).not.toContain("/hooks/");
+});

@@ -1,6 +1,7 @@
 // Requests and meters as the tests of quotas have them: time passed in, nothing asked of the outside.
 import { env } from "cloudflare:workers";
 import { newAdmission } from "../../../src/gateway/admission.ts";
+import type { Job } from "../../../src/gateway/quota/job.ts";
 import type { AdmitAnswer, AdmitRequest, Ending } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { type Remote, remote } from "../../../src/wire/remote.ts";
@@ -19,7 +20,10 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
     plan: "unlimited",
     plans: "{}",
     token: undefined,
+    hasCeiling: false,
     reserveMicroUsd: 20_000,
+    inputBytes: 400,
+    hasNotice: false,
     ttlMs: 86_400_000,
     retentionMs: 1_800_000,
     webhook: undefined,
@@ -29,8 +33,30 @@ export function request(change: Partial<AdmitRequest> = {}): AdmitRequest {
 }
 
 export function ending(admission: string, change: Partial<Ending> = {}): Ending {
-  const at = { seenAt: noon + 1000, completedAt: noon + 1000 };
-  return { admission, ref: null, status: "COMPLETED", costMicroUsd: 15_000, ...at, ...change };
+  const at = { askedAt: noon, seenAt: noon + 1000, completedAt: noon + 1000 };
+  return { admission, upstreamId: null, status: "COMPLETED", costMicroUsd: 15_000, ...at, ...change };
+}
+
+/** A job's row, as it is just after its admission. */
+export function rowOf(change: Partial<Job> = {}): Job {
+  return {
+    ...{ admission: newAdmission(noon), turn: 1, owner: "user:ada", account: "", model: "flux", kind: "image" },
+    ...{ operation: "run", counters: "", reserved: 20_000, place: 1, admittedAt: noon, ttlMs: 86_400_000 },
+    ...{ retentionMs: 1_800_000, expiresAt: noon + 600_000, dueAt: noon + 600_000, upstreamId: null, boundAt: null },
+    ...{
+      doubtedAt: null,
+      seen: null,
+      seenAt: null,
+      noticeAt: null,
+      retryOf: null,
+      successor: null,
+      inputBytes: 400,
+      pieces: 0,
+    },
+    ...{ textBytes: 0, hasNotice: 0, webhook: null, noticed: 0, idempotencyKey: null, network: null },
+    ...{ status: null, charged: 0, assumed: 0, endedAt: null },
+    ...change,
+  };
 }
 
 export function stubOf(payer: string): DurableObjectStub<UserMeter> {

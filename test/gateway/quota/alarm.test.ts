@@ -33,7 +33,7 @@ async function answering(ask: AskUpstream): Promise<ReturnType<typeof vi.fn<AskU
 async function bound(change: Parameters<typeof request>[0] = {}): Promise<string> {
   const job = request({ ...asyncJob, ...change });
   await meter().admit(job);
-  await meter().bind(job.admission, `ref-${job.admission}`);
+  await meter().bind([{ admission: job.admission, upstreamId: `ref-${job.admission}` }]);
   return job.admission;
 }
 
@@ -56,8 +56,8 @@ describe("a job that nobody follows", () => {
     }));
     await at(noon + 10 * minuteMs);
     await ring();
-    const ref = `ref-${admission}`;
-    expect(asked.mock.calls).toEqual([[{ model: "flux", ref, owner: "user:ada", admission }]]);
+    const upstreamId = `ref-${admission}`;
+    expect(asked.mock.calls).toEqual([[{ model: "flux", upstreamId, owner: "user:ada", admission }]]);
     expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
     expect(await env.IMAGES.get(resultKey(admission))).toBe('{"status":"COMPLETED"}');
     expect(await meter().job(admission)).toMatchObject({ status: "COMPLETED", endedAt: noon + 5000 });
@@ -88,7 +88,7 @@ describe("a job that nobody follows", () => {
     expect(asked).not.toHaveBeenCalled();
     expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 20_000 });
     await at(noon + minuteMs);
-    await meter().bind(job.admission, "job-1");
+    await meter().bind([{ admission: job.admission, upstreamId: "job-1" }]);
     await at(noon + minuteMs + 30_000);
     await ring();
     expect(asked).toHaveBeenCalledOnce();
@@ -124,12 +124,13 @@ describe("a job that nobody follows", () => {
   });
 
   it.each([
-    ["never started", "IN_QUEUE", 0],
-    ["started", "IN_PROGRESS", 20_000],
-  ] as const)("that its ttl deleted is settled by whether it %s", async (_name, seen, charged) => {
+    ["still waited then", "IN_QUEUE", 60, 0],
+    ["ran then", "IN_PROGRESS", 60, 20_000],
+    ["waited long before, and was asked about at its end in vain", "IN_QUEUE", 10, 20_000],
+  ] as const)("that its ttl deleted is settled by whether it %s", async (_name, seen, seenMinutes, charged) => {
     const admission = await bound({ ttlMs: 60 * minuteMs });
     await answering(async () => ({ status: seen, costMicroUsd: null, completedAt: noon }));
-    await at(noon + 10 * minuteMs);
+    await at(noon + seenMinutes * minuteMs);
     await ring();
     await answering(async () => "unknown");
     await at(noon + 61 * minuteMs);
@@ -162,13 +163,14 @@ describe("a reservation that nobody settles", () => {
     expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
   });
 
-  it("frees its place within ten minutes where it was lost before it was bound, and its key as well", async () => {
+  it("frees its place within ten minutes where it was lost before it was bound, and keeps its key", async () => {
     const job = request({ idempotency: { key: "k", fingerprint: "f" } });
     await meter().admit(job);
     await at(noon + 10 * minuteMs);
     await ring();
     expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
-    expect(await meter().admit({ ...job, admission: request().admission })).toMatchObject({ admitted: true });
+    const again = await meter().admit({ ...job, admission: request().admission });
+    expect(again).toEqual({ admitted: false, replay: { admission: job.admission, upstreamId: null } });
   });
 });
 

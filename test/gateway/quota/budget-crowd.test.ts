@@ -17,10 +17,10 @@ const granted: AdmitAnswer = { admitted: true, quota: { policy: "", limit: "" } 
 
 /** As much of a meter as slices need, in memory: a thousand real ones would take a minute to make. */
 class Payer {
-  leases = new Leases({ exec: () => [] } as unknown as SqlStorage);
+  leases = new Leases();
   used = 0;
   slices: BudgetSlices;
-  readonly spending = { consumed: (day: number) => (day === today ? this.used : 0) };
+  readonly counters = { consumed: (day: number) => (day === today ? this.used : 0) };
   readonly #name: string;
   readonly #crowd: Crowd;
 
@@ -54,7 +54,7 @@ class Payer {
 
   /** What an eviction leaves where the lease's answer had not been written. */
   forget(): void {
-    this.leases = new Leases({ exec: () => [] } as unknown as SqlStorage);
+    this.leases = new Leases();
     this.leases.owe(today, this.#crowd.now);
     this.slices = new BudgetSlices(this.#name, this, () => this.#crowd.line);
   }

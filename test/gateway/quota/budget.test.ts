@@ -25,7 +25,7 @@ const setClocks = async (now: number, ...payers: string[]) => {
   );
 };
 const admit = (payer: string, change: Partial<AdmitRequest> = {}) =>
-  meterOf(payer).admit(request({ owner: payer, reserveMicroUsd, ...change }));
+  meterOf(payer).admit(request({ owner: payer, reserveMicroUsd, hasCeiling: true, ...change }));
 const ceiling = (dayMicroUsd: number | null, monthMicroUsd: number | null = null) =>
   budget().setCeilings({ dayMicroUsd, monthMicroUsd });
 

@@ -112,7 +112,7 @@ describe("a client's webhook", () => {
   it("comes of the meter's own question as well", async () => {
     const job = request({ webhook: url });
     await meter().admit(job);
-    await meter().bind(job.admission, "ref");
+    await meter().bind([{ admission: job.admission, upstreamId: "ref" }]);
     await runInDurableObject(stub(), (object) => {
       object.ask = async () => ({ status: "FAILED", costMicroUsd: null, completedAt: noon, body: '{"a":1}' });
     });

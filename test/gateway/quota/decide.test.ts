@@ -5,7 +5,6 @@ import { decide, type Standing } from "../../../src/gateway/quota/decide.ts";
 import { endOf, startOf } from "../../../src/gateway/quota/periods.ts";
 import { builtInPlans, rulesOf } from "../../../src/gateway/quota/plans.ts";
 import { rateLimitFields } from "../../../src/gateway/quota/rate-limit-fields.ts";
-import { assumeCharge, chargeOf } from "../../../src/gateway/quota/settlement.ts";
 import { SlidingCounter } from "../../../src/gateway/quota/sliding-counter.ts";
 import { rulesSchema } from "../../../src/gateway/rules.ts";
 
@@ -108,52 +107,35 @@ describe("a sliding window", () => {
       [0, 1920],
     ] as const) {
       expect(counter.fallsTo(count, 900)).toBe(at);
-      const copy = SlidingCounter.read(1000, counter.newest, counter.bytes.slice().buffer as ArrayBuffer);
+      const copy = SlidingCounter.read(1000, counter.json);
       expect(copy.countAt(at - 1)).toBeGreaterThan(count);
       expect(copy.countAt(at)).toBeLessThanOrEqual(count);
     }
   });
 
-  it("forgets nothing when the clock goes back", () => {
+  it("forgets nothing when the clock goes back, and counts what lay ahead from then on", () => {
     const counter = new SlidingCounter(1000);
     counter.add(5000);
     counter.add(4000);
     expect(counter.countAt(3000)).toBe(2);
-    expect(counter.countAt(5999)).toBe(2);
+    expect(counter.countAt(3999)).toBe(2);
+    expect(counter.countAt(4020)).toBe(0);
+  });
+
+  it("takes a clock that goes back by less than a slot for the same moment", () => {
+    const counter = new SlidingCounter(1000);
+    counter.add(5000);
+    expect(counter.countAt(4985)).toBe(1);
+    expect(counter.countAt(5999)).toBe(1);
     expect(counter.countAt(6020)).toBe(0);
   });
-});
 
-describe("a charge", () => {
-  const reserved = 20_000;
-  it.each([
-    ["COMPLETED", 15_000, 15_000, false],
-    ["COMPLETED", 0, 0, false],
-    ["COMPLETED", 20_000_000, 20_000_000, false],
-    ["COMPLETED", 0.4, 0, false],
-    ["COMPLETED", null, reserved, true],
-    ["COMPLETED", undefined, reserved, true],
-    ["COMPLETED", -1, reserved, true],
-    ["COMPLETED", -0.4, reserved, true],
-    ["COMPLETED", Number.NaN, reserved, true],
-    ["COMPLETED", Number.POSITIVE_INFINITY, reserved, true],
-    ["COMPLETED", 1e300, reserved, true],
-    ["COMPLETED", "0.02", reserved, true],
-    ["FAILED", 5000, 0, false],
-    ["FAILED", null, 0, false],
-    ["TIMED_OUT", 5000, 0, false],
-    ["CANCELLED", 5000, 5000, false],
-    ["CANCELLED", null, 0, true],
-  ] as const)("of %s at %s is %s", (status, cost, microUsd, assumed) => {
-    expect(chargeOf(status, cost, reserved)).toEqual({ microUsd, assumed });
-  });
-
-  it.each([
-    [null, reserved],
-    ["IN_QUEUE", 0],
-    ["IN_PROGRESS", reserved],
-  ] as const)("of a job that is gone, last seen %s, is %s", (seen, microUsd) => {
-    expect(assumeCharge(seen, reserved)).toEqual({ microUsd, assumed: true });
+  it("fault L3: refuses a window longer, not an hour, after a clock that ran an hour ahead", () => {
+    const counter = new SlidingCounter(60_000);
+    for (let time = 0; time < 20; time++) counter.add(3_600_000 + time * 1000);
+    expect(counter.countAt(30_000)).toBe(20);
+    expect(counter.fallsTo(0, 30_000)).toBeLessThanOrEqual(30_000 + 61_200);
+    expect(counter.countAt(30_000 + 61_200)).toBe(0);
   });
 });
 

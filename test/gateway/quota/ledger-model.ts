@@ -1,9 +1,10 @@
-// The model of a meter: money, open jobs and keys, worked out from the rules' words and no code of theirs.
+// A meter's life as it is drawn: every call, in any order, with lost clocks, deaths and late truths; and what must hold
+// after each step, worked out from the calls' answers and from rows that are read past the meter.
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
 import { newAdmission } from "../../../src/gateway/admission.ts";
-import type { AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
+import type { AdmitAnswer, AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import type { Rule } from "../../../src/gateway/rules.ts";
@@ -18,11 +19,21 @@ const dayMs = 24 * hourMs;
 const jobsLimit = 6;
 const dayLimit = 400_000;
 const requestsLimit = 4;
-const plan: Rule[] = [
+const rules: Rule[] = [
   { unit: "jobs", limit: jobsLimit },
   { unit: "usd", limit: dayLimit / 1e6, per: "day" },
+  { unit: "usd", limit: 3, per: "month" },
   { unit: "requests", limit: requestsLimit, per: "minute" },
+  { unit: "requests", limit: 1000, per: "day", models: ["video"] },
 ];
+const plan = { plan: "tested", plans: plansText({ tested: rules }) };
+const token = { id: "narrow", rules: [{ unit: "jobs", limit: 3 } satisfies Rule], maxCostMicroUsd: 300_000 };
+const kinds = [
+  { model: "flux", kind: "image" },
+  { model: "granite-4-0-h-small", kind: "text" },
+  { model: "sora", kind: "video" },
+  { model: "opened-endpoint", kind: undefined },
+] as const;
 
 /** Half an hour to midnight, at the end of a month. */
 const start = Date.UTC(2031, 0, 31, 23, 30);
@@ -32,8 +43,9 @@ const cost = fc.oneof(
   { weight: 4, arbitrary: fc.nat({ max: 60_000 }) },
   fc.constantFrom<unknown>(null, undefined, -1, Number.NaN, Number.POSITIVE_INFINITY, "0.02", {}, 50_000_000, 0.4),
 );
-const final = fc.constantFrom<JobState>("COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT");
-const pause = fc.constantFrom(
+const states = ["IN_QUEUE", "IN_PROGRESS", "COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"] as const;
+const state = fc.constantFrom<JobState>(...states);
+const pauses = [
   1,
   700,
   5 * secondMs,
@@ -42,70 +54,124 @@ const pause = fc.constantFrom(
   11 * minuteMs,
   40 * minuteMs,
   9 * hourMs,
-);
+  12 * dayMs,
+];
+const backwards = [-700, -5 * secondMs, -hourMs, -11 * dayMs];
+const of = <T extends string, R extends object>(what: T, fields: { [K in keyof R]: fc.Arbitrary<R[K]> }) =>
+  fc.record({ do: fc.constant(what), ...fields }) as fc.Arbitrary<{ do: T } & R>;
+
+interface Admitting {
+  kind: number;
+  reserve: number;
+  times: number;
+  ttl: number;
+  how: "run" | "runsync" | "openai" | "joined";
+  key: number;
+  fingerprint: number;
+  narrowed: boolean;
+  hasNotice: boolean;
+  hasCeiling: boolean;
+  again: boolean;
+}
+
+const admit = of<"admit", Admitting>("admit", {
+  kind: fc.nat({ max: kinds.length - 1 }),
+  reserve: fc.constantFrom(0, 1, 20_000, 90_000),
+  times: fc.constantFrom(1, 1, 1, 4),
+  ttl: fc.constantFrom(10 * secondMs, hourMs, dayMs),
+  how: fc.constantFrom("run", "run", "runsync", "openai", "joined"),
+  key: fc.nat({ max: 4 }),
+  fingerprint: fc.nat({ max: 1 }),
+  narrowed: fc.boolean(),
+  hasNotice: fc.boolean(),
+  hasCeiling: fc.boolean(),
+  again: fc.boolean(),
+});
 
 export type Command =
-  | { do: "admit"; reserve: number; ttl: number; sync: boolean; key: number; fingerprint: number; again: boolean }
-  | { do: "bind" | "release" | "retry"; job: number }
-  | { do: "settle"; job: number; status: JobState; cost: unknown; withRef: boolean; times: number }
+  | ({ do: "admit" } & Admitting)
+  | { do: "refused"; reserve: number; bytes: number }
+  | { do: "bind" | "release" | "doubt"; job: number }
+  | { do: "retry"; job: number; accepted: boolean }
+  | { do: "amend"; job: number; reserve: number }
+  | { do: "handOut"; job: number; pieces: number; bytes: number; whole: boolean }
+  | { do: "hit"; key: number }
+  | { do: "settle"; job: number; status: JobState; cost: unknown; withId: boolean; agoMs: number; times: number }
   | { do: "upstream"; job: number; says: JobState | "unknown" | "unreachable"; cost: unknown }
   | { do: "budget"; reachable: boolean }
   | { do: "pass"; ms: number; alarm: boolean }
-  | { do: "evict" };
+  | { do: "reset" | "evict" };
 
 export const commands: fc.Arbitrary<Command[]> = fc.array(
   fc.oneof(
+    { weight: 8, arbitrary: admit as fc.Arbitrary<Command> },
     {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constant("admit" as const),
-        reserve: fc.constantFrom(0, 1, 20_000, 90_000),
-        ttl: fc.constantFrom(10 * secondMs, hourMs, dayMs),
-        sync: fc.boolean(),
-        key: fc.nat({ max: 4 }),
-        fingerprint: fc.nat({ max: 1 }),
-        again: fc.boolean(),
+      weight: 1,
+      arbitrary: of("refused", {
+        reserve: fc.constantFrom(-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, -2_400_000_000),
+        bytes: fc.constant(1),
       }),
     },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant("bind" as const), job }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("release" as const, "retry" as const), job }) },
+    { weight: 4, arbitrary: of("bind", { job }) },
+    { weight: 1, arbitrary: of("release", { job }) },
+    { weight: 1, arbitrary: of("doubt", { job }) },
+    { weight: 2, arbitrary: of("retry", { job, accepted: fc.boolean() }) },
+    { weight: 1, arbitrary: of("amend", { job, reserve: fc.constantFrom(0, 30_000, 500_000) }) },
     {
-      weight: 4,
-      arbitrary: fc.record({
-        do: fc.constant("settle" as const),
-        ...{ job, status: final, cost, withRef: fc.boolean(), times: fc.integer({ min: 1, max: 3 }) },
+      weight: 1,
+      arbitrary: of("handOut", { job, pieces: fc.nat(5), bytes: fc.nat(50_000), whole: fc.boolean() }),
+    },
+    { weight: 1, arbitrary: of("hit", { key: fc.nat({ max: 3 }) }) },
+    {
+      weight: 6,
+      arbitrary: of("settle", {
+        ...{ job, status: state, cost, withId: fc.boolean(), agoMs: fc.constantFrom(0, 0, 5 * secondMs) },
+        times: fc.integer({ min: 1, max: 3 }),
       }),
     },
     {
       weight: 2,
-      arbitrary: fc.record({
-        do: fc.constant("upstream" as const),
-        ...{ job, cost, says: fc.oneof(final, fc.constantFrom("IN_QUEUE", "IN_PROGRESS", "unknown", "unreachable")) },
-      }) as fc.Arbitrary<Command>,
+      arbitrary: of("upstream", { job, cost, says: fc.oneof(state, fc.constantFrom("unknown", "unreachable")) }),
     },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant("pass" as const), ms: pause, alarm: fc.boolean() }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("budget" as const), reachable: fc.boolean() }) },
-    { weight: 1, arbitrary: fc.constant({ do: "evict" as const }) },
-  ),
+    {
+      weight: 4,
+      arbitrary: of("pass", { ms: fc.constantFrom(...pauses, ...pauses, ...backwards), alarm: fc.boolean() }),
+    },
+    { weight: 1, arbitrary: of("budget", { reachable: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.constantFrom<Command>({ do: "reset" }, { do: "evict" }, { do: "evict" }) },
+  ) as fc.Arbitrary<Command>,
   { minLength: 4, maxLength: 30 },
 );
 
 interface Known {
   readonly asked: AdmitRequest;
-  readonly at: number;
-  ref: string | undefined;
-  seen: JobState | undefined;
-  state: "open" | "ended" | "released";
-  charge: number;
-  assumed: boolean;
+  readonly upstreamId: string;
+  /** Of the chain's first. */
+  readonly chain: string;
   truth: UpstreamAnswer;
+}
+
+interface Row extends Record<string, SqlStorageValue> {
+  admission: string;
+  account: string;
+  operation: string;
+  place: number;
+  reserved: number;
+  charged: number | null;
+  assumed: number | null;
+  admittedAt: number;
+  endedAt: number | null;
 }
 
 export class Ledger {
   readonly #state: DurableObjectState;
   readonly #world: World = newWorld(start);
   readonly #jobs: Known[] = [];
-  readonly #keys = new Map<string, { job: Known; until: number }>();
+  readonly #keys = new Map<string, { asked: AdmitRequest; until: number }>();
+  /** The clock never went back: only then do moments say what is older. */
+  #isSteady = true;
+  /** The rules have forgotten what the rows still say. */
+  #wasReset = false;
   #meter: UserMeter;
   #budget = true;
   #count = 0;
@@ -122,12 +188,27 @@ export class Ledger {
     switch (command.do) {
       case "admit":
         return this.#admit(command);
+      case "refused":
+        return this.#admitNothing(command);
       case "bind":
-        return this.#with(command.job, (known) => this.#bind(known, `ref-${known.asked.admission}`));
+        return this.#with(command.job, ({ asked: { admission }, upstreamId }) => {
+          this.#meter.bind([{ admission, upstreamId }]);
+        });
       case "release":
-        return this.#with(command.job, (known) => this.#release(known));
+        return this.#with(command.job, ({ asked }) => this.#release(asked));
+      case "doubt":
+        return this.#with(command.job, ({ asked }) => this.#meter.doubt(asked.admission));
       case "retry":
-        return this.#retry(this.#jobs[command.job]);
+        return this.#retry(this.#jobs[command.job], command.accepted);
+      case "amend":
+        return this.#amend(this.#jobs[command.job], command.reserve);
+      case "handOut":
+        return this.#with(command.job, ({ asked, upstreamId }) => {
+          const { pieces, bytes: textBytes, whole } = command;
+          this.#meter.handOut(asked.admission, { upstreamId, pieces, textBytes, whole });
+        });
+      case "hit":
+        return this.#hit(command.key);
       case "settle":
         return this.#with(command.job, (known) => {
           for (let time = 0; time < command.times; time++) this.#settle(known, command);
@@ -135,17 +216,22 @@ export class Ledger {
       case "upstream":
         return this.#with(command.job, (known) => {
           const { says, cost } = command;
-          const final = { status: says as JobState, costMicroUsd: cost as number, completedAt: this.#world.now };
-          known.truth = says === "unknown" || says === "unreachable" ? says : { ...final, body: "{}" };
+          const said = { status: says as JobState, costMicroUsd: cost as number, completedAt: this.#world.now };
+          known.truth = says === "unknown" || says === "unreachable" ? says : { ...said, body: "{}" };
         });
       case "budget":
         this.#budget = command.reachable;
         return;
       case "pass":
+        this.#isSteady &&= command.ms > 0;
         this.#world.now += command.ms;
+        for (const [key, { until }] of this.#keys) if (until <= this.#world.now) this.#keys.delete(key);
         return command.alarm ? this.#ring() : undefined;
+      case "reset":
+        this.#wasReset = true;
+        return this.#meter.reset();
       case "evict":
-        this.#meter = wake(this.#state, this.#world);
+        return this.#evict();
     }
   }
 
@@ -154,32 +240,66 @@ export class Ledger {
     if (known) act(known);
   }
 
-  async #admit({ reserve, ttl, sync, key, fingerprint, again }: Extract<Command, { do: "admit" }>): Promise<void> {
+  async #admit(drawn: Admitting): Promise<void> {
+    const { how, key, fingerprint, hasNotice, hasCeiling, narrowed } = drawn;
     const asked = request({
-      ...{
-        admission: this.#newAdmission(),
-        plan: "tested",
-        plans: plansText({ tested: plan }),
-        reserveMicroUsd: reserve,
-        ttlMs: ttl,
-      },
-      ...{ operation: sync ? "runsync" : "run", retentionMs: sync ? minuteMs : 30 * minuteMs },
+      ...plan,
+      ...kinds[drawn.kind],
+      ...{ admission: this.#newAdmission(), ttlMs: drawn.ttl, hasNotice, hasCeiling },
+      operation: how === "joined" ? "run" : how,
+      reserveMicroUsd: how === "joined" ? 0 : drawn.reserve * drawn.times,
+      ...(how === "joined" && { joined: true }),
+      token: narrowed ? token : undefined,
+      retentionMs: how === "runsync" ? minuteMs : 30 * minuteMs,
       idempotency: key === 0 ? undefined : { key: `k${key}`, fingerprint: `f${fingerprint}` },
     });
-    await this.#expectAdmitted(asked);
-    if (again) await this.#meter.admit(asked);
+    await this.#expectAdmitted(asked, asked.admission);
+    if (drawn.again) await this.#meter.admit(asked);
   }
 
-  async #retry(first: Known | undefined): Promise<void> {
-    if (!first?.ref) return;
+  /** What is no amount reaches nothing. */
+  async #admitNothing({ reserve, bytes }: { reserve: number; bytes: number }): Promise<void> {
+    const before = this.#rows();
+    const asked = request({ ...plan, reserveMicroUsd: reserve, inputBytes: bytes });
+    await expect(async () => this.#meter.admit(asked)).rejects.toThrow("no amount");
+    expect(this.#rows()).toEqual(before);
+  }
+
+  async #retry(first: Known | undefined, accepted: boolean): Promise<void> {
+    if (!first || first.asked.joined) return;
+    const { admission } = first.asked;
     const asked = {
       ...first.asked,
-      admission: this.#newAdmission(),
-      operation: "retry" as const,
-      idempotency: undefined,
+      ...{ admission: this.#newAdmission(), operation: "retry" as const, idempotency: undefined },
+      retryOf: { admission, upstreamId: first.upstreamId },
     };
-    const known = await this.#expectAdmitted(asked);
-    if (known) this.#bind(known, first.ref);
+    const known = await this.#expectAdmitted(asked, first.chain, first.upstreamId);
+    if (known && accepted) this.#meter.bind([{ admission: asked.admission, upstreamId: first.upstreamId }]);
+  }
+
+  async #amend(known: Known | undefined, reserve: number): Promise<void> {
+    if (!known) return;
+    const { admission } = known.asked;
+    const before = this.#find(admission);
+    const answer = await this.#meter.amend(admission, {
+      ...{ terms: { ...plan, token: known.asked.token, hasCeiling: known.asked.hasCeiling }, inputBytes: 1000 },
+      reserveMicroUsd: reserve,
+    });
+    const after = this.#find(admission);
+    if (answer.admitted) expect(after?.reserved).toBe(after?.operation === "joined" ? 0 : reserve);
+    else if (before?.endedAt === null) expect(after?.reserved ?? 0).toBe(before.reserved);
+  }
+
+  #hit(key: number): void {
+    const { now } = this.#world;
+    const row = {
+      ...{ key: `hit-${key}`, field: "image_url", model: "flux", cost: 0, size: null },
+      ...{ completedAt: now, expiresAt: now + 7 * dayMs },
+    };
+    const { owner, bearer, model, kind } = request();
+    const before = this.#rows();
+    this.#meter.countHit({ ...plan, owner, bearer, model, kind, token: undefined, hasCeiling: false, row });
+    expect(this.#rows()).toEqual(before);
   }
 
   #newAdmission(): string {
@@ -187,171 +307,157 @@ export class Ledger {
     return newAdmission(this.#world.now, new Uint8Array([0, 0, 0, 0, 0, 0, this.#count >> 8, this.#count & 255]));
   }
 
-  async #expectAdmitted(asked: AdmitRequest): Promise<Known | undefined> {
-    const { now } = this.#world;
+  async #expectAdmitted(
+    asked: AdmitRequest,
+    chain: string,
+    upstreamId = `job-${asked.admission}`,
+  ): Promise<Known | undefined> {
     const answer = await this.#meter.admit(asked);
-    this.#noteExpiries();
-    const code = codeOf(answer);
     const key = asked.idempotency?.key;
     const earlier = key === undefined ? undefined : this.#keys.get(key);
-    if (earlier && earlier.until > now) {
-      const same = earlier.job.asked.idempotency?.fingerprint === asked.idempotency?.fingerprint;
-      if (!same) expect(code).toBe("IDEMPOTENCY_MISMATCH");
-      else if (earlier.job.ref === undefined) expect(code).toBe("IN_PROGRESS");
-      else
-        expect(answer).toEqual({
-          admitted: false,
-          replay: { admission: earlier.job.asked.admission, ref: earlier.job.ref },
-        });
+    if (earlier && earlier.until > this.#world.now) return this.#expectKept(answer, earlier.asked, asked);
+    const code = codeOf(answer);
+    if (!answer.admitted) {
+      const expected = ["RATE_LIMITED", "TOO_MANY_JOBS", "QUOTA_EXCEEDED"];
+      expect(this.#budget ? expected : [...expected, "METER_UNAVAILABLE"]).toContain(code);
       return undefined;
     }
-    const since = (ms: number) => this.#jobs.filter(({ at }) => at > now - ms).length;
-    if (answer.admitted) {
-      expect(since(minuteMs)).toBeLessThan(requestsLimit);
-      expect(this.#open().length).toBeLessThan(jobsLimit);
-      const used = this.#usedOn(now) + asked.reserveMicroUsd;
-      if (asked.reserveMicroUsd > 0) expect(used).toBeLessThanOrEqual(dayLimit);
-      const known: Known = { asked, at: now, ref: undefined, seen: undefined, state: "open", ...unsettled };
-      this.#jobs.push(known);
-      if (key !== undefined) this.#keys.set(key, { job: known, until: now + dayMs });
-      return known;
+    this.#expectWithinLimits(asked);
+    const known: Known = { asked, chain, upstreamId, truth: "unreachable" };
+    this.#jobs.push(known);
+    if (key !== undefined) this.#keys.set(key, { asked, until: this.#world.now + dayMs });
+    return known;
+  }
+
+  /** The key stays with its admission for a day, whatever became of that. */
+  #expectKept(answer: AdmitAnswer, earlier: AdmitRequest, asked: AdmitRequest): undefined {
+    if (earlier.idempotency?.fingerprint !== asked.idempotency?.fingerprint) {
+      expect(codeOf(answer)).toBe("IDEMPOTENCY_MISMATCH");
+    } else if ("replay" in answer) {
+      expect(answer.replay.admission).toBe(earlier.admission);
+    } else {
+      expect(codeOf(answer)).toBe("IN_PROGRESS");
     }
-    if (code === "RATE_LIMITED") expect(since(minuteMs + minuteMs / 50)).toBeGreaterThanOrEqual(requestsLimit);
-    else if (code === "TOO_MANY_JOBS") expect(this.#open().length).toBeGreaterThanOrEqual(jobsLimit);
-    else if (code === "QUOTA_EXCEEDED") expect(this.#usedOn(now) + asked.reserveMicroUsd).toBeGreaterThan(dayLimit);
-    else expect([code, this.#budget]).toEqual(["METER_UNAVAILABLE", false]);
-    return undefined;
   }
 
-  #bind(known: Known, ref: string): void {
-    this.#meter.bind(known.asked.admission, ref);
-    if (known.state !== "released") known.ref = ref;
+  /** With what was just admitted. */
+  #expectWithinLimits({ joined, reserveMicroUsd }: AdmitRequest): void {
+    const { now } = this.#world;
+    const rows = this.#rows();
+    const open = rows.filter(({ endedAt }) => endedAt === null);
+    if (!joined) expect(open.filter(({ place }) => place === 1).length).toBeLessThanOrEqual(jobsLimit);
+    const narrow = open.filter(({ account, place }) => account === token.id && place === 1);
+    expect(narrow.length).toBeLessThanOrEqual(3);
+    if (!this.#isSteady || this.#wasReset) return;
+    expect(rows.filter(({ admittedAt }) => admittedAt > now - minuteMs).length).toBeLessThanOrEqual(requestsLimit);
+    if (reserveMicroUsd === 0) return;
+    const today = rows.filter(({ admittedAt }) => Math.floor(admittedAt / dayMs) === Math.floor(now / dayMs));
+    expect(sumOf(today, (row) => row.charged ?? row.reserved)).toBeLessThanOrEqual(dayLimit);
   }
 
-  #release(known: Known): void {
-    this.#meter.release(known.asked.admission);
-    const isLost = known.state === "ended" && known.assumed && known.ref === undefined;
-    if (known.state !== "open" && !isLost) return;
-    known.state = "released";
-    this.#free(known);
+  #release({ admission, idempotency }: AdmitRequest): void {
+    this.#meter.release(admission);
+    if (this.#find(admission) || !idempotency) return;
+    if (this.#keys.get(idempotency.key)?.asked.admission === admission) this.#keys.delete(idempotency.key);
   }
 
-  #free(known: Known): void {
-    const key = known.asked.idempotency?.key;
-    if (key !== undefined && this.#keys.get(key)?.job === known) this.#keys.delete(key);
-  }
-
-  #settle(named: Known, { status, cost, withRef }: Extract<Command, { do: "settle" }>): void {
-    const ref = withRef ? (named.ref ?? `ref-${named.asked.admission}`) : null;
-    const { admission } = named.asked;
-    const at = { seenAt: this.#world.now, completedAt: this.#world.now };
-    const meant = this.#meant(named, ref);
-    this.#meter.settle({ admission, ref, status, costMicroUsd: cost as number, ...at });
-    if (meant && meant.state !== "released") this.#end(meant, status, cost, ref, meant !== named);
-  }
-
-  /** The newest open admission of the upstream's job, else one whose charge was assumed, else the one that is named. */
-  #meant(named: Known, ref: string | null): Known | undefined {
-    if (named.state === "released") return undefined;
-    const others = this.#jobs.filter((known) => ref !== null && known.ref === ref && known.state !== "released");
-    return others.findLast(({ state }) => state === "open") ?? others.findLast(({ assumed }) => assumed) ?? named;
-  }
-
-  #end(known: Known, status: JobState, cost: unknown, ref: string | null, byAnother: boolean): void {
-    if (known.ref === undefined && ref !== null) known.ref = ref;
-    const { truth, charge } = chargeFor(status, cost, known.asked.reserveMicroUsd);
-    if (known.state === "ended" && (!known.assumed || !truth)) return;
-    Object.assign(known, { state: "ended", charge, assumed: !truth || (byAnother && charge === 0) });
-    if (known.ref === undefined) this.#free(known);
+  #settle({ asked, upstreamId }: Known, { status, cost, withId, agoMs }: Extract<Command, { do: "settle" }>): void {
+    const { now } = this.#world;
+    const before = this.#rows();
+    const settled = this.#meter.settle({
+      ...{ admission: asked.admission, upstreamId: withId ? upstreamId : null, status, costMicroUsd: cost as number },
+      ...{ askedAt: now - agoMs, seenAt: now, completedAt: now - agoMs },
+    });
+    const after = this.#find(settled.admission);
+    if (!after) return;
+    const was = before.find(({ admission }) => admission === settled.admission);
+    expect(settled.chargedMicroUsd).toBe(after.charged ?? 0);
+    expect(settled.first).toBe(was?.endedAt === null && after.endedAt !== null);
+    const isTrue = typeof cost === "number" && Number.isFinite(cost) && cost >= 0;
+    if (settled.first && after.operation !== "joined" && isTrue && status !== "FAILED") {
+      expect([after.charged, after.assumed]).toEqual([Math.round(cost), 0]);
+    }
+    if (was?.endedAt == null || was.assumed === 1) return;
+    const { charged, assumed, endedAt } = was;
+    expect(after).toMatchObject({ charged, assumed, endedAt });
   }
 
   #answer(admission: string): UpstreamAnswer {
     const known = this.#jobs.find(({ asked }) => asked.admission === admission);
-    if (known?.state !== "open") throw new Error("asked about a job that is not open");
-    expect(this.#expiry(known)).toBeGreaterThan(this.#world.now);
-    const { truth } = known;
-    if (truth === "unreachable") throw new Error("refused");
-    if (truth === "unknown") this.#assume(known);
-    else if (isFinal(truth.status)) this.#end(known, truth.status, truth.costMicroUsd, null, false);
-    else known.seen = truth.status;
-    return truth;
+    if (!known) throw new Error("asked about a job that nobody submitted");
+    if (known.truth === "unreachable") throw new Error("refused");
+    return known.truth;
   }
 
-  #assume(known: Known): void {
-    const charge = known.seen === "IN_QUEUE" ? 0 : known.asked.reserveMicroUsd;
-    Object.assign(known, { state: "ended", charge, assumed: true });
-    if (known.ref === undefined) this.#free(known);
-  }
-
-  #expiry({ asked, at, ref }: Known): number {
-    return at + (ref === undefined ? Math.min(asked.ttlMs, 10 * minuteMs) : asked.ttlMs + minuteMs);
-  }
-
-  /** An overdue reservation may be settled at any moment from now on. */
-  #noteExpiries(): void {
-    for (const known of this.#open()) {
-      if (this.#expiry(known) > this.#world.now) continue;
-      if (this.#meter.job(known.asked.admission)?.endedAt !== null) this.#assume(known);
-    }
-  }
-
-  /** As often as the runtime would: six questions at a time, and no more jobs are open than the plan allows. */
   async #ring(): Promise<void> {
     for (let time = 0; time < 3; time++) await this.#meter.alarm();
-    this.#noteExpiries();
-    for (const known of this.#open()) expect(this.#expiry(known)).toBeGreaterThan(this.#world.now);
   }
 
+  /** Memory is a function of the rows. */
+  #evict(): void {
+    const before = this.#usage();
+    this.#meter = wake(this.#state, this.#world);
+    expect(this.#usage()).toEqual(before);
+  }
+
+  #usage() {
+    const { limits, totals } = this.#meter.usage({ ...plan, token });
+    return { limits, totals };
+  }
+
+  /** Decision 17's sum, and 18's one charge, from rows that are read past the meter. */
   check(): void {
-    this.#noteExpiries();
-    const sum = (pick: (known: Known) => number) => this.#jobs.reduce((total, known) => total + pick(known), 0);
-    const { totals, limits } = this.#meter.usage({
-      plan: "tested",
-      plans: plansText({ tested: plan }),
-      token: undefined,
-    });
+    const { limits, totals } = this.#usage();
+    const rows = this.#rows();
     expect(totals).toEqual({
-      known: sum(({ state, charge, assumed }) => (state === "ended" && !assumed ? charge : 0)),
-      assumed: sum(({ state, charge, assumed }) => (state === "ended" && assumed ? charge : 0)),
-      reserved: sum(({ state, asked }) => (state === "open" ? asked.reserveMicroUsd : 0)),
+      known: sumOf(rows, ({ assumed, charged }) => (assumed === 0 ? (charged ?? 0) : 0)),
+      assumed: sumOf(rows, ({ assumed, charged }) => (assumed === 1 ? (charged ?? 0) : 0)),
+      reserved: sumOf(rows, ({ endedAt, reserved }) => (endedAt === null ? reserved : 0)),
     });
-    expect(limits.find(({ unit }) => unit === "jobs")?.used).toBe(this.#open().length);
-    expect(limits.find(({ unit }) => unit === "usd")?.used).toBe(this.#usedOn(this.#world.now));
+    const places = rows.filter(({ endedAt, place }) => endedAt === null && place === 1).length;
+    expect(limits.find(({ name }) => name === "jobs")?.used).toBe(places);
+    for (const { used, reserved } of limits) expect(Math.min(used, reserved)).toBeGreaterThanOrEqual(0);
+    expect(this.#meter.audit()).toEqual([]);
+    for (const { admittedAt, endedAt } of rows) expect(endedAt ?? admittedAt).toBeGreaterThanOrEqual(admittedAt);
+    this.#expectOneCharge(rows);
   }
 
-  /** Days later nothing is open, whatever became of the answers. */
+  #expectOneCharge(rows: readonly Row[]): void {
+    const bound = new Map<string, number>();
+    for (const row of rows) {
+      const known = this.#jobs.find(({ asked }) => asked.admission === row.admission);
+      if (!known || row["boundAt"] === null || !row.charged) continue;
+      bound.set(known.chain, (bound.get(known.chain) ?? 0) + 1);
+    }
+    for (const [chain, charges] of bound) expect([chain, charges]).toEqual([chain, 1]);
+  }
+
+  /** Days later nothing is open and nothing owed, whatever became of the answers. */
   async finish(): Promise<void> {
     this.#budget = true;
-    this.#world.now += 2 * dayMs;
-    await this.#ring();
-    this.check();
-    expect(this.#open()).toEqual([]);
+    this.#world.now = Math.max(this.#world.now, start) + 40 * dayMs;
+    for (let time = 0; time < 3; time++) {
+      await this.#ring();
+      this.#world.now += 2 * minuteMs;
+      this.check();
+    }
+    expect(this.#rows().filter(({ endedAt }) => endedAt === null)).toEqual([]);
   }
 
-  #open(): Known[] {
-    return this.#jobs.filter(({ state }) => state === "open");
+  #rows(): Row[] {
+    const { sql } = this.#state.storage;
+    const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name IN ('jobs', 'ended')");
+    return tables.toArray().flatMap(({ name }) => {
+      const rows = sql.exec<Row>(`SELECT * FROM ${name}`).toArray();
+      return name === "ended" ? rows : rows.map((row) => ({ ...row, charged: null, assumed: null, endedAt: null }));
+    });
   }
 
-  /** By the day of the admission: a job that ends after midnight belongs to the day before. */
-  #usedOn(now: number): number {
-    const today = this.#jobs.filter(({ at }) => Math.floor(at / dayMs) === Math.floor(now / dayMs));
-    return today.reduce((sum, { state, charge, asked }) => {
-      if (state === "open") return sum + asked.reserveMicroUsd;
-      return state === "ended" ? sum + charge : sum;
-    }, 0);
+  #find(admission: string): Row | undefined {
+    return this.#rows().find((row) => row.admission === admission);
   }
 }
 
-const unsettled = { charge: 0, assumed: false, truth: "unreachable" as UpstreamAnswer };
-
-function isFinal(status: JobState): boolean {
-  return status !== "IN_QUEUE" && status !== "IN_PROGRESS";
-}
-
-/** Failures are free, a cancelled job costs what it says or nothing, all else the truth or the estimate. */
-function chargeFor(status: JobState, cost: unknown, reserved: number): { truth: boolean; charge: number } {
-  if (status === "FAILED" || status === "TIMED_OUT") return { truth: true, charge: 0 };
-  const said = typeof cost === "number" && Number.isFinite(cost) && cost >= 0 ? Math.round(cost) : undefined;
-  if (said !== undefined) return { truth: true, charge: said };
-  return { truth: false, charge: status === "CANCELLED" ? 0 : reserved };
+function sumOf(rows: readonly Row[], amount: (row: Row) => number): number {
+  return rows.reduce((sum, row) => sum + amount(row), 0);
 }

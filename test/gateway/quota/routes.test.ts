@@ -1,6 +1,9 @@
 // Quotas through the front door: what a caller reads, what the operator sets, and what stands before it all.
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { budgetName } from "../../../src/gateway/quota/budget.ts";
+import { BudgetSlices } from "../../../src/gateway/quota/budget-slices.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
@@ -198,9 +201,63 @@ describe("the app's budget", () => {
     expect(await read(admin("GET", "/budget"))).toMatchObject({ dayUsd: null, monthUsd: null });
     const budget = { dayUsd: 0.03, monthUsd: null };
     expect(await read(admin("PUT", "/budget", budget))).toMatchObject(budget);
-    expect(await meterOf("user:ada").admit(request())).toMatchObject({ admitted: true });
-    expect(codeOf(await meterOf("user:bob").admit(request()))).toBe("QUOTA_EXCEEDED");
+    const asked = { hasCeiling: true };
+    expect(await meterOf("user:ada").admit(request(asked))).toMatchObject({ admitted: true });
+    expect(codeOf(await meterOf("user:bob").admit(request(asked)))).toBe("QUOTA_EXCEEDED");
     expect(await read(admin("GET", "/budget"))).toMatchObject({ day: { usedUsd: 0, leasedUsd: 0.02 } });
     await runInDurableObject(stubOf("user:ada"), (object) => object.alarm());
+  });
+
+  it("is asked about from when a ceiling is set, in every isolate, until it is taken back", async () => {
+    const within = isolate();
+    const asked = vi.spyOn(BudgetSlices.prototype, "admit");
+    const token = await mint("ada", { plan: "unlimited" });
+    const paint = (prompt: string) =>
+      send(within, "POST", "/v2/black-forest-labs-flux-1-schnell/run", { key: token, body: { input: { prompt } } });
+    expect((await paint("before")).status).toBe(200);
+    expect(asked).not.toHaveBeenCalled();
+    await admin("PUT", "/budget", { dayUsd: 0, monthUsd: null }, within);
+    expect(await refusalOf(await paint("under a ceiling"))).toMatchObject({ code: "QUOTA_EXCEEDED" });
+    await admin("PUT", "/budget", { dayUsd: null, monthUsd: null }, within);
+    asked.mockClear();
+    expect((await paint("after")).status).toBe(200);
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  it("is summed up anew from the meters' reports", async () => {
+    const today = Math.floor(Date.now() / 86_400_000);
+    await runInDurableObject(env.BUDGET.getByName(budgetName), (budget, { storage: { sql } }) => {
+      budget.report("a", [{ day: today, consumedMicroUsd: 5_000_000 }]);
+      expect(budget.recount()).toEqual([]);
+      sql.exec("UPDATE days SET allowed = 2400000000");
+    });
+    const day = new Date(today * 86_400_000).toISOString().slice(0, 10);
+    const off = [{ day, wasUsd: 2400, isUsd: 5 }];
+    expect(await read(admin("POST", "/budget/recount"))).toEqual({ off });
+    expect(await read(admin("POST", "/budget/recount"))).toEqual({ off: [] });
+    expect(await read(admin("GET", "/budget"))).toMatchObject({ day: { usedUsd: 5 } });
+    expect(await refusalOf(await send(isolate(), "POST", "/admin/budget/recount"))).toMatchObject({ status: 401 });
+  });
+});
+
+describe("a user's counters", () => {
+  it("are made of their jobs anew, whatever they were", async () => {
+    const [open, ended] = [request({ admission: "1" }), request({ admission: "2" })];
+    for (const job of [open, ended]) await meterOf("user:ada").admit(job);
+    await meterOf("user:ada").settle(ending(ended.admission));
+    const is = { usd: 0.015, assumedUsd: 0, reservedUsd: 0.02, jobs: 1 };
+    expect(await read(admin("POST", "/users/ada/recount"))).toEqual({ was: is, is, off: [] });
+    await runInDurableObject(stubOf("user:ada"), (_object, { storage: { sql } }) => {
+      const [row] = sql.exec<{ json: string }>("SELECT json FROM state").toArray();
+      sql.exec("UPDATE state SET json = ?", row?.json.replaceAll("15000,0,20000", "15000,0,2400000000") ?? "");
+    });
+    await evictDurableObject(stubOf("user:ada"));
+    expect(await read(admin("POST", "/users/ada/recount"))).toMatchObject({
+      ...{ was: { ...is, reservedUsd: 2400 }, is },
+      off: expect.arrayContaining(["ever flux"]),
+    });
+    await evictDurableObject(stubOf("user:ada"));
+    expect(await read(admin("POST", "/users/ada/recount"))).toEqual({ was: is, is, off: [] });
+    expect(await refusalOf(await send(isolate(), "POST", "/admin/users/ada/recount"))).toMatchObject({ status: 401 });
   });
 });

@@ -1,11 +1,14 @@
 // A payer's meter through its calls: admission, idempotency, binding, settlement, lists.
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const meter = () => meterOf("user:ada");
+const retryOf = (admission: string, change: Partial<AdmitRequest>) =>
+  request({ operation: "retry", retryOf: { admission, upstreamId: "job-1" }, ...change });
 const setClock = (now: number) =>
   runInDurableObject(stubOf("user:ada"), (object) => {
     object.clock = () => now;
@@ -26,10 +29,21 @@ describe("an admission", () => {
     const job = request();
     expect(await meter().admit(job)).toMatchObject({ admitted: true });
     expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 20_000 });
-    await meter().bind(job.admission, "job-1");
-    expect(await meter().job(job.admission)).toMatchObject({ ref: "job-1", status: "IN_QUEUE", costMicroUsd: null });
+    await meter().bind([{ admission: job.admission, upstreamId: "job-1" }]);
+    expect(await meter().job(job.admission)).toMatchObject({
+      upstreamId: "job-1",
+      status: "IN_QUEUE",
+      costMicroUsd: null,
+    });
     expect(await meter().settle(ending(job.admission))).toEqual({
-      ...{ first: true, chargedMicroUsd: 15_000, wantsNotice: false },
+      ...{
+        admission: job.admission,
+        first: true,
+        chargedMicroUsd: 15_000,
+        isAssumed: false,
+        isOver: true,
+        wantsNotice: false,
+      },
     });
     expect(await meter().settle(ending(job.admission, { costMicroUsd: 99 }))).toMatchObject({
       ...{ first: false, chargedMicroUsd: 15_000 },
@@ -78,7 +92,7 @@ describe("an admission", () => {
   it("of a revoked user is refused at once, of one who came back later not", async () => {
     await meter().revoke("user:ada", noon);
     expect(codeOf(await meter().admit(request()))).toBe("TOKEN_REVOKED");
-    const later = { issuedAt: noon + 1, tokenId: "t" };
+    const later = { issuedAt: noon + 5001, tokenId: "t" };
     expect(await meter().admit(request({ bearer: later }))).toMatchObject({ admitted: true });
     await meter().revoke("user:ada", noon, { id: "t", expiresAt: noon + 1000 });
     expect(codeOf(await meter().admit(request({ bearer: later })))).toBe("TOKEN_REVOKED");
@@ -92,8 +106,8 @@ describe("an idempotency key", () => {
     const job = keyed();
     await meter().admit(job);
     expect(codeOf(await meter().admit(keyed()))).toBe("IN_PROGRESS");
-    await meter().bind(job.admission, "job-1");
-    const replay = { admitted: false, replay: { admission: job.admission, ref: "job-1" } };
+    await meter().bind([{ admission: job.admission, upstreamId: "job-1" }]);
+    const replay = { admitted: false, replay: { admission: job.admission, upstreamId: "job-1" } };
     expect(await meter().admit(keyed())).toEqual(replay);
     await meter().settle(ending(job.admission));
     expect(await meter().admit(keyed())).toEqual(replay);
@@ -109,7 +123,7 @@ describe("an idempotency key", () => {
   it("is remembered for a day", async () => {
     const job = keyed();
     await meter().admit(job);
-    await meter().bind(job.admission, "job-1");
+    await meter().bind([{ admission: job.admission, upstreamId: "job-1" }]);
     await setClock(noon + 86_399_999);
     expect(await meter().admit(keyed())).toHaveProperty("replay");
     await setClock(noon + 86_400_000);
@@ -119,8 +133,8 @@ describe("an idempotency key", () => {
   it("is bound by what settles first", async () => {
     const job = keyed();
     await meter().admit(job);
-    await meter().settle(ending(job.admission, { ref: "job-1" }));
-    expect(await meter().admit(keyed())).toMatchObject({ replay: { ref: "job-1" } });
+    await meter().settle(ending(job.admission, { upstreamId: "job-1" }));
+    expect(await meter().admit(keyed())).toMatchObject({ replay: { upstreamId: "job-1" } });
   });
 });
 
@@ -145,27 +159,29 @@ describe("lists", () => {
 
 describe("a retry", () => {
   it("is settled by the upstream's id under the first handle", async () => {
-    const [first, second] = [request({ admission: "1" }), request({ admission: "2", operation: "retry" })];
+    const [first, second] = [request({ admission: "1" }), retryOf("1", { admission: "2" })];
     await meter().admit(first);
-    await meter().bind(first.admission, "job-1");
-    await meter().settle(ending(first.admission, { ref: "job-1", status: "FAILED", costMicroUsd: null }));
+    await meter().bind([{ admission: first.admission, upstreamId: "job-1" }]);
+    await meter().settle(ending(first.admission, { upstreamId: "job-1", status: "FAILED", costMicroUsd: null }));
     await meter().admit(second);
-    await meter().bind(second.admission, "job-1");
-    await meter().settle(ending(first.admission, { ref: "job-1" }));
+    await meter().bind([{ admission: second.admission, upstreamId: "job-1" }]);
+    await meter().settle(ending(first.admission, { upstreamId: "job-1" }));
     expect(await meter().job(second.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 15_000 });
     expect(await totals()).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
   });
 
-  it("that an old failure seemed to end is corrected by the truth", async () => {
-    const [first, second] = [request({ admission: "1" }), request({ admission: "2", operation: "retry" })];
-    const failed = ending(first.admission, { ref: "job-1", status: "FAILED", costMicroUsd: null });
+  it("is not ended by a failure that was asked for before it was accepted", async () => {
+    const [first, second] = [request({ admission: "1" }), retryOf("1", { admission: "2" })];
+    const failed = ending(first.admission, { upstreamId: "job-1", status: "FAILED", costMicroUsd: null });
     await meter().admit(first);
-    await meter().bind(first.admission, "job-1");
+    await meter().bind([{ admission: first.admission, upstreamId: "job-1" }]);
     await meter().settle(failed);
     await meter().admit(second);
-    await meter().bind(second.admission, "job-1");
+    await setClock(noon + 500);
+    await meter().bind([{ admission: second.admission, upstreamId: "job-1" }]);
     await meter().settle(failed);
-    await meter().settle(ending(second.admission, { ref: "job-1" }));
+    expect(await meter().job(second.admission)).toMatchObject({ endedAt: null });
+    await meter().settle(ending(first.admission, { upstreamId: "job-1", askedAt: noon + 500 }));
     expect(await totals()).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
   });
 });

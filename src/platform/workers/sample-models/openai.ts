@@ -1,7 +1,7 @@
 // OpenAI's routes as jobs: chat completions and the list of models, whole or as server-sent events.
 import type { Model } from "../../../models/model.ts";
 import { type Around, promptOf } from "./run.ts";
-import { generate } from "./text.ts";
+import { costOf, generate } from "./text.ts";
 
 export function isOpenAiCall(input: Record<string, unknown>): boolean {
   return typeof input["openai_route"] === "string";
@@ -10,10 +10,10 @@ export function isOpenAiCall(input: Record<string, unknown>): boolean {
 /** What the route answers; a stream's events go out as chunks. */
 export async function sampleOpenAi(model: Model, input: Record<string, unknown>, around: Around): Promise<unknown> {
   const route = input["openai_route"];
-  if (model.kind !== "text") return refusal(`${model.id} is no text model`);
-  if (route === "/v1/models")
+  const served = model.openAiRoutes.find((known) => route === `/v1/${known}`);
+  if (served === undefined) return refusal(`${model.id} has no such route: ${route}`);
+  if (served === "models")
     return { object: "list", data: [{ id: model.id, object: "model", created: 0, owned_by: "sluice" }] };
-  if (route !== "/v1/chat/completions") return refusal(`${route} is not served`);
   const call = (input["openai_input"] ?? {}) as Record<string, unknown>;
   const completion = complete(model, call);
   if (call["stream"] !== true) return completion.whole;
@@ -28,26 +28,41 @@ function refusal(message: string) {
   return { error: { message, type: "invalid_request_error", code: "NOT_FOUND", param: null } };
 }
 
+const mostChoices = 128;
+
 function complete(model: Model, call: Record<string, unknown>) {
   const limit = Number(call["max_completion_tokens"] ?? call["max_tokens"] ?? 512);
   const stop = typeof call["stop"] === "string" ? call["stop"] : undefined;
-  const { tokens, usage: counted, cost } = generate(model, promptOf(call), { maxTokens: limit, stop });
+  const { tokens, usage: counted } = generate(model, promptOf(call), { maxTokens: limit, stop });
+  /** Each choice says the same, and is paid for. */
+  const asked = Number(call["n"] ?? 1);
+  const choices = Array.from({ length: asked >= 1 && asked <= mostChoices ? asked : 1 }, (_, index) => index);
+  const written = counted.output * choices.length;
   const usage = {
     prompt_tokens: counted.input,
-    completion_tokens: counted.output,
-    total_tokens: counted.input + counted.output,
+    completion_tokens: written,
+    total_tokens: counted.input + written,
   };
+  const cost = costOf(model, { input: counted.input, output: written });
   const finish_reason = tokens.length >= limit ? "length" : "stop";
   const head = { id: `chatcmpl-${crypto.randomUUID()}`, created: Math.floor(Date.now() / 1000), model: model.id };
   const message = { role: "assistant", content: tokens.join("") };
-  const whole = { ...head, object: "chat.completion", choices: [{ index: 0, message, finish_reason }], usage, cost };
+  const whole = {
+    ...head,
+    object: "chat.completion",
+    choices: choices.map((index) => ({ index, message, finish_reason })),
+    usage,
+    cost,
+  };
 
-  const chunk = (delta: object, finish: string | null = null) =>
-    event({ ...head, object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason: finish }] });
+  const chunks = (delta: object, finish: string | null = null) =>
+    choices.map((index) =>
+      event({ ...head, object: "chat.completion.chunk", choices: [{ index, delta, finish_reason: finish }] }),
+    );
   const events = [
-    chunk({ role: "assistant", content: "" }),
-    ...tokens.map((token) => chunk({ content: token })),
-    chunk({}, finish_reason),
+    ...chunks({ role: "assistant", content: "" }),
+    ...tokens.flatMap((token) => chunks({ content: token })),
+    ...chunks({}, finish_reason),
     event({ ...head, object: "chat.completion.chunk", choices: [], usage, cost }),
     "data: [DONE]\n\n",
   ];

@@ -44,6 +44,10 @@ export function generate(model: Model, prompt: string, { maxTokens, stop }: Samp
   const text = stop ? (whole.split(stop)[0] ?? "") : whole;
   const tokens = (text.match(/\s*\S+/g) ?? []).slice(0, Math.max(1, maxTokens));
   const usage = { input: Math.ceil(prompt.length / charactersPerToken), output: tokens.length };
-  const micro = model.costOf([{ usage }], { prompt });
-  return { tokens, usage, cost: micro === undefined ? undefined : micro / 1e6 };
+  return { tokens, usage, cost: costOf(model, usage) };
+}
+
+/** In USD; undefined where the catalog names no price for tokens. */
+export function costOf({ tokens }: Model, { input, output }: Generated["usage"]): number | undefined {
+  return tokens && tokens.cost(input, output) / 1e6;
 }

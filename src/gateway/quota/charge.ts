@@ -1,0 +1,62 @@
+// What an ended job is charged: by what was stated, else by what was handed out or reserved. Pure functions of the row.
+import type { JobState } from "../../contract/states.ts";
+import { findModel } from "../../models/index.ts";
+import type { Job } from "./job.ts";
+
+export interface Charge {
+  readonly microUsd: number;
+  /** No answer said so: a later truth corrects it. */
+  readonly assumed: boolean;
+}
+
+/** Another admission pays. */
+const shared: Charge = { microUsd: 0, assumed: false };
+const failed: Charge = { microUsd: 0, assumed: false };
+
+/** A cost that cannot be true counts as none; one far above the estimate counts as it is. */
+export function chargeOf(job: Job, status: JobState, cost: unknown, assumedMicroUsd = job.reserved): Charge {
+  if (job.operation === "joined") return shared;
+  if (status === "FAILED") return failed;
+  const truth = trueCost(cost);
+  if (truth !== undefined) return { microUsd: truth, assumed: false };
+  const whole = Math.min(assumedMicroUsd, job.reserved);
+  return { microUsd: status === "COMPLETED" ? whole : handedOutPrice(job), assumed: true };
+}
+
+function trueCost(cost: unknown): number | undefined {
+  if (typeof cost !== "number" || !(cost >= 0)) return undefined;
+  const whole = Math.round(cost);
+  return Number.isSafeInteger(whole) ? whole + 0 : undefined;
+}
+
+/** Nobody will tell: the upstream knows the job no more, cannot be reached, or never answered. */
+export function assumedCharge(job: Job): Charge {
+  return { microUsd: unknownCost(job), assumed: true };
+}
+
+function unknownCost(job: Job): number {
+  const { reserved, boundAt, upstreamId, doubtedAt, hasNotice, seen, seenAt, admittedAt, ttlMs } = job;
+  if (job.pieces > 0 || job.textBytes > 0) return handedOutPrice(job);
+  if (boundAt === null && upstreamId === null) return doubtedAt !== null || hasNotice ? 0 : reserved;
+  const neverStarted = seen === "IN_QUEUE" && seenAt !== null && seenAt >= admittedAt + ttlMs;
+  return neverStarted ? 0 : reserved;
+}
+
+const bytesPerToken = 4;
+
+/** Of the text that its owner was given, at most the reservation; all of it where the model is not paid by tokens. */
+export function handedOutPrice({ model, inputBytes, pieces, textBytes, reserved }: Job): number {
+  if (pieces === 0 && textBytes === 0) return 0;
+  const usage = {
+    input: Math.ceil(inputBytes / bytesPerToken),
+    output: Math.max(pieces, Math.ceil(textBytes / bytesPerToken)),
+  };
+  return Math.min(findModel(model)?.costOf([{ usage }], {}) ?? reserved, reserved);
+}
+
+/** An estimate so wrong is worth a line in the log. */
+const farOff = 10;
+
+export function isFarOff({ microUsd, assumed }: Charge, reservedMicroUsd: number): boolean {
+  return !assumed && microUsd > reservedMicroUsd * farOff;
+}

@@ -1,0 +1,120 @@
+// A job as the meter keeps it: one row, open or ended. What it counts for is a function of the row alone.
+import { isFinal, type JobState } from "../../contract/states.ts";
+import type { Kind } from "../../models/model.ts";
+import type { MeteredJob } from "./metering.ts";
+
+/** `joined` shares another admission's job and pays nothing; `network` is an address's job in the meter of its /48. */
+export type JobOperation = "run" | "runsync" | "retry" | "openai" | "joined" | "network";
+
+/** A type and not an interface, so that it passes for a row of SQL. */
+export type Job = {
+  readonly admission: string;
+  /** Admissions are numbered in the order of their meter, whatever the clock did. */
+  readonly turn: number;
+  readonly owner: string;
+  /** A token's that narrows, or the payer's own. */
+  readonly account: string;
+  readonly model: string;
+  readonly kind: Kind | "";
+  readonly operation: JobOperation;
+  /** The request counters that it was counted in. */
+  readonly counters: string;
+  /** Micro-USD. */
+  reserved: number;
+  /** 1 where it is one of the payer's concurrent jobs. */
+  place: 0 | 1;
+  readonly admittedAt: number;
+  ttlMs: number;
+  readonly retentionMs: number;
+  expiresAt: number;
+  dueAt: number;
+  /** A retry's is known from the start. */
+  upstreamId: string | null;
+  /** When the meter heard that the upstream took it. */
+  boundAt: number | null;
+  doubtedAt: number | null;
+  /** What the upstream last said of it while it was open, and when it was asked. */
+  seen: JobState | null;
+  seenAt: number | null;
+  /** When a notice told of it last, and the upstream did not confirm an end. */
+  noticeAt: number | null;
+  readonly retryOf: string | null;
+  /** The retry that took its place in the chain. */
+  successor: string | null;
+  inputBytes: number;
+  /** Text that its owner was given so far. */
+  pieces: number;
+  textBytes: number;
+  readonly hasNotice: 0 | 1;
+  webhook: string | null;
+  /** 1 once its webhook's body is in the outbox, or nobody will bring one. */
+  noticed: 0 | 1;
+  readonly idempotencyKey: string | null;
+  readonly network: string | null;
+  /** How it ended; null while it is open. */
+  status: JobState | null;
+  charged: number;
+  /** 1 where nobody said what it cost. */
+  assumed: 0 | 1;
+  endedAt: number | null;
+};
+
+/** The columns of an open job's row. Those of an ended one follow. */
+export const openColumns: readonly (keyof Job)[] = [
+  ...(["admission", "turn", "owner", "account", "model", "kind", "operation", "counters", "reserved"] as const),
+  ...(["place", "admittedAt", "ttlMs", "retentionMs", "expiresAt", "dueAt", "upstreamId", "boundAt"] as const),
+  ...([
+    "doubtedAt",
+    "seen",
+    "seenAt",
+    "noticeAt",
+    "retryOf",
+    "successor",
+    "inputBytes",
+    "pieces",
+    "textBytes",
+  ] as const),
+  ...(["hasNotice", "webhook", "noticed", "idempotencyKey", "network"] as const),
+];
+export const endedColumns: readonly (keyof Job)[] = [...openColumns, "status", "charged", "assumed", "endedAt"];
+
+export interface Amounts {
+  /** What answers said that jobs cost. */
+  readonly known: number;
+  /** What was charged where no answer said it. */
+  readonly assumed: number;
+  readonly reserved: number;
+}
+
+export const nothing: Amounts = { known: 0, assumed: 0, reserved: 0 };
+
+/** The one place that says what a job counts for, at its admission, at its end, and when its row goes. */
+export function amountsOf({ endedAt, reserved, charged, assumed }: Job): Amounts {
+  if (endedAt === null) return { known: 0, assumed: 0, reserved };
+  return assumed ? { known: 0, assumed: charged, reserved: 0 } : { known: charged, assumed: 0, reserved: 0 };
+}
+
+/** Its end is not asked for, nobody waits for its webhook, and the app's budget hears of it elsewhere. */
+export function isShare({ operation }: Pick<Job, "operation">): boolean {
+  return operation === "network";
+}
+
+export function describeJob(job: Job): MeteredJob {
+  return {
+    admission: job.admission,
+    owner: job.owner,
+    upstreamId: job.boundAt === null ? null : job.upstreamId,
+    model: job.model,
+    status: job.status ?? openStatus(job.seen),
+    reservedMicroUsd: job.reserved,
+    inputBytes: job.inputBytes,
+    costMicroUsd: job.endedAt === null ? null : job.charged,
+    isAssumed: job.assumed === 1,
+    admittedAt: job.admittedAt,
+    endedAt: job.endedAt,
+  };
+}
+
+function openStatus(seen: JobState | null): JobState {
+  return seen === null || isFinal(seen) ? "IN_QUEUE" : seen;
+}

@@ -1,0 +1,197 @@
+// The jobs of a meter: open ones in memory and as rows of `jobs`, ended ones as rows of `ended`, the newest few thousand.
+import type { JobState } from "../../contract/states.ts";
+import { describeJob, endedColumns, type Job, openColumns } from "./job.ts";
+import type { MeteredJob } from "./metering.ts";
+import type { Tables } from "./tables.ts";
+
+export interface End {
+  readonly status: JobState;
+  readonly charged: number;
+  readonly assumed: 0 | 1;
+  readonly endedAt: number;
+}
+const notEnded = { status: null, charged: 0, assumed: 0, endedAt: null } as const;
+
+/** Ended jobs that are kept: those whose cost is known, and those that a later truth may still correct. */
+const keptEnded = { known: 1000, assumed: 3000 };
+export type EndedCounts = typeof keptEnded;
+/** Rows are removed so many at once, since one at a time would cost more. */
+const pruneBatch = 50;
+
+const insertInto = (table: string, columns: readonly string[]) =>
+  `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
+const insertOpen = insertInto("jobs", openColumns);
+const insertEnded = insertInto("ended", endedColumns);
+
+export class Jobs {
+  readonly #sql: SqlStorage;
+  readonly #tables: Tables;
+  readonly #open = new Map<string, Job>();
+  readonly #ended: EndedCounts;
+  /** No open job is due, or expires, before; undefined where all must be looked at. */
+  #dueNotBefore: number | undefined;
+  #expiryNotBefore: number | undefined;
+
+  constructor(sql: SqlStorage, tables: Tables, ended: EndedCounts = { known: 0, assumed: 0 }) {
+    this.#sql = sql;
+    this.#tables = tables;
+    this.#ended = { ...ended };
+    if (!tables.isBorn) return;
+    for (const row of sql.exec<Job>("SELECT * FROM jobs")) this.#open.set(row.admission, { ...row, ...notEnded });
+  }
+
+  get endedCounts(): EndedCounts {
+    return { ...this.#ended };
+  }
+
+  open(): IterableIterator<Job> {
+    return this.#open.values();
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  find(admission: string): Job | undefined {
+    return this.#open.get(admission) ?? this.#findEnded(admission);
+  }
+
+  #findEnded(admission: string): Job | undefined {
+    if (!this.#tables.has("ended")) return undefined;
+    return this.#sql.exec<Job>("SELECT * FROM ended WHERE admission = ?", admission).toArray()[0];
+  }
+
+  findOpen(admission: string): Job | undefined {
+    return this.#open.get(admission);
+  }
+
+  /** An upload's retry may wait for its upstream's answer while its job's first end is told. */
+  findUnboundRetryOf(admission: string): Job | undefined {
+    for (const job of this.#open.values()) {
+      if (job.retryOf === admission && job.boundAt === null) return job;
+    }
+    return undefined;
+  }
+
+  /** One row, in one statement. */
+  add(job: Job): void {
+    this.#tables.bear();
+    this.#sql.exec(insertOpen, ...openColumns.map((column) => job[column]));
+    this.#open.set(job.admission, job);
+    this.#mayBeDue(job);
+  }
+
+  /** Of what counts nowhere, or was taken back from the counters before. */
+  update(job: Job, change: Partial<Job>): void {
+    const table = job.endedAt === null ? "jobs" : "ended";
+    const columns = Object.keys(change) as (keyof Job)[];
+    const assignments = columns.map((column) => `${column} = ?`).join(", ");
+    const values = columns.map((column) => change[column] ?? null);
+    this.#sql.exec(`UPDATE ${table} SET ${assignments} WHERE admission = ?`, ...values, job.admission);
+    Object.assign(job, change);
+    if (job.endedAt === null) this.#mayBeDue(job);
+  }
+
+  end(job: Job, end: End): void {
+    this.#tables.need("ended");
+    this.#sql.exec("DELETE FROM jobs WHERE admission = ?", job.admission);
+    this.#open.delete(job.admission);
+    Object.assign(job, end);
+    this.#sql.exec(insertEnded, ...endedColumns.map((column) => job[column]));
+    this.#countEnded(job, 1);
+  }
+
+  /** The truth about an end that was assumed. */
+  correct(job: Job, end: End): void {
+    this.#countEnded(job, -1);
+    this.update(job, { ...end });
+    this.#countEnded(job, 1);
+  }
+
+  remove(job: Job): void {
+    if (job.endedAt === null) this.#open.delete(job.admission);
+    else this.#countEnded(job, -1);
+    this.#sql.exec(`DELETE FROM ${job.endedAt === null ? "jobs" : "ended"} WHERE admission = ?`, job.admission);
+  }
+
+  #countEnded({ assumed }: Job, by: 1 | -1): void {
+    this.#ended[assumed ? "assumed" : "known"] += by;
+  }
+
+  /** The oldest rows of a kind that has too many; gone. */
+  prune(): Job[] {
+    return [...this.#pruneKind("known"), ...this.#pruneKind("assumed")];
+  }
+
+  #pruneKind(kind: keyof EndedCounts): Job[] {
+    if (this.#ended[kind] < keptEnded[kind] + pruneBatch) return [];
+    const oldest = "SELECT admission FROM ended WHERE assumed = ? ORDER BY admission LIMIT ?";
+    const query = `DELETE FROM ended WHERE admission IN (${oldest}) RETURNING *`;
+    const gone = this.#sql.exec<Job>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
+    for (const job of gone) this.#countEnded(job, -1);
+    return gone;
+  }
+
+  #mayBeDue({ dueAt, expiresAt }: Job): void {
+    if (this.#dueNotBefore !== undefined) this.#dueNotBefore = Math.min(this.#dueNotBefore, dueAt);
+    if (this.#expiryNotBefore !== undefined) this.#expiryNotBefore = Math.min(this.#expiryNotBefore, expiresAt);
+  }
+
+  /** First due first. A look at all of them, and so for the alarm alone. */
+  due(now: number): Job[] {
+    this.#dueNotBefore = undefined;
+    return [...this.#open.values()].filter(({ dueAt }) => dueAt <= now).sort((one, other) => one.dueAt - other.dueAt);
+  }
+
+  /** Or earlier, where what was due has ended meanwhile. */
+  nextDue(): number | undefined {
+    this.#dueNotBefore ??= leastOf(this.#open.values(), ({ dueAt }) => dueAt);
+    return Number.isFinite(this.#dueNotBefore) ? this.#dueNotBefore : undefined;
+  }
+
+  expired(now: number): Job[] {
+    this.#expiryNotBefore ??= leastOf(this.#open.values(), ({ expiresAt }) => expiresAt);
+    if (now < this.#expiryNotBefore) return [];
+    this.#expiryNotBefore = undefined;
+    return [...this.#open.values()].filter(({ expiresAt }) => expiresAt <= now);
+  }
+
+  /** Oldest first. */
+  openOf(owner: string, model: string, count: number): MeteredJob[] {
+    const own = [...this.#open.values()].filter((job) => job.owner === owner && job.model === model);
+    return own
+      .sort((one, other) => one.turn - other.turn)
+      .slice(0, count)
+      .map(describeJob);
+  }
+
+  /** Newest first. */
+  page(owner: string, model: string | undefined, offset: number, count: number): { jobs: MeteredJob[]; total: number } {
+    const isAsked = (job: Job) => job.owner === owner && (model === undefined || job.model === model);
+    const open = [...this.#open.values()].filter(isAsked);
+    const ended = this.#endedOf(owner, model, offset + count);
+    const newest = [...open, ...ended.jobs].sort((one, other) => (one.admission < other.admission ? 1 : -1));
+    return { jobs: newest.slice(offset, offset + count).map(describeJob), total: open.length + ended.total };
+  }
+
+  #endedOf(owner: string, model: string | undefined, count: number): { jobs: Job[]; total: number } {
+    if (!this.#tables.has("ended")) return { jobs: [], total: 0 };
+    const where = "FROM ended WHERE owner = ?1 AND (?2 IS NULL OR model = ?2)";
+    const totals = this.#sql.exec<{ total: number }>(`SELECT COUNT(*) AS total ${where}`, owner, model ?? null);
+    const { total } = totals.one();
+    const query = `SELECT * ${where} ORDER BY admission DESC LIMIT ?3`;
+    return { jobs: this.#sql.exec<Job>(query, owner, model ?? null, count).toArray(), total };
+  }
+
+  /** Every row there is, for who counts anew. */
+  *all(): Generator<Job> {
+    yield* this.#open.values();
+    if (this.#tables.has("ended")) yield* this.#sql.exec<Job>("SELECT * FROM ended");
+  }
+}
+
+function leastOf(jobs: Iterable<Job>, moment: (job: Job) => number): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const job of jobs) least = Math.min(least, moment(job));
+  return least;
+}

@@ -1,0 +1,138 @@
+// The tables of a payer's meter, version 1. Two are made with its first row, each other one when it is first needed.
+
+const job = `
+  admission TEXT PRIMARY KEY,
+  turn INTEGER NOT NULL,
+  owner TEXT NOT NULL,
+  account TEXT NOT NULL,
+  model TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  operation TEXT NOT NULL,
+  counters TEXT NOT NULL,
+  reserved INTEGER NOT NULL CHECK (typeof(reserved) = 'integer' AND reserved >= 0),
+  place INTEGER NOT NULL CHECK (place IN (0, 1)),
+  admittedAt INTEGER NOT NULL,
+  ttlMs INTEGER NOT NULL,
+  retentionMs INTEGER NOT NULL,
+  expiresAt INTEGER NOT NULL,
+  dueAt INTEGER NOT NULL,
+  upstreamId TEXT,
+  boundAt INTEGER,
+  doubtedAt INTEGER,
+  seen TEXT,
+  seenAt INTEGER,
+  noticeAt INTEGER,
+  retryOf TEXT,
+  successor TEXT,
+  inputBytes INTEGER NOT NULL CHECK (inputBytes >= 0),
+  pieces INTEGER NOT NULL CHECK (pieces >= 0),
+  textBytes INTEGER NOT NULL CHECK (textBytes >= 0),
+  hasNotice INTEGER NOT NULL CHECK (hasNotice IN (0, 1)),
+  webhook TEXT,
+  noticed INTEGER NOT NULL CHECK (noticed IN (0, 1)),
+  idempotencyKey TEXT,
+  network TEXT`;
+
+/** `state` holds one row, `jobs` a row an open job. */
+const atBirth = `
+  CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
+  CREATE TABLE jobs (${job}) WITHOUT ROWID;`;
+
+const whenNeeded = {
+  ended: `CREATE TABLE ended (${job},
+    status TEXT NOT NULL,
+    charged INTEGER NOT NULL CHECK (typeof(charged) = 'integer' AND charged >= 0),
+    assumed INTEGER NOT NULL CHECK (assumed IN (0, 1)),
+    endedAt INTEGER NOT NULL CHECK (endedAt >= admittedAt)
+  ) WITHOUT ROWID`,
+  /** What tokens that narrow have used, each on its own. */
+  accounts: "CREATE TABLE accounts (id TEXT PRIMARY KEY, json TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID",
+  idempotency: `
+    CREATE TABLE idempotency (
+      owner TEXT NOT NULL,
+      key TEXT NOT NULL,
+      fingerprint TEXT NOT NULL,
+      digest TEXT,
+      admission TEXT NOT NULL,
+      upstreamId TEXT,
+      expiresAt INTEGER NOT NULL,
+      PRIMARY KEY (owner, key)
+    ) WITHOUT ROWID;
+    CREATE INDEX idempotency_expiry ON idempotency (expiresAt)`,
+  outbox: `
+    CREATE TABLE outbox (
+      admission TEXT PRIMARY KEY,
+      url TEXT NOT NULL,
+      tries INTEGER NOT NULL,
+      dueAt INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX outbox_due ON outbox (dueAt);
+    CREATE TABLE outbox_bodies (
+      admission TEXT NOT NULL,
+      part INTEGER NOT NULL,
+      bytes BLOB NOT NULL,
+      PRIMARY KEY (admission, part)
+    )`,
+  revocations: "CREATE TABLE revocations (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
+  /** Ends that the meter of an address's network has not heard of yet. */
+  network_ends: `CREATE TABLE network_ends (
+      admission TEXT PRIMARY KEY,
+      network TEXT NOT NULL,
+      json TEXT NOT NULL,
+      dueAt INTEGER NOT NULL
+    ) WITHOUT ROWID`,
+  media: `
+    CREATE TABLE media (
+      owner TEXT NOT NULL,
+      key TEXT NOT NULL,
+      field TEXT NOT NULL,
+      model TEXT NOT NULL,
+      cost REAL,
+      size INTEGER,
+      completedAt INTEGER NOT NULL,
+      expiresAt INTEGER NOT NULL,
+      removed INTEGER NOT NULL DEFAULT 0,
+      UNIQUE (owner, key)
+    );
+    CREATE INDEX media_newest ON media (owner, completedAt, key);
+    CREATE INDEX media_expiry ON media (expiresAt)`,
+} as const;
+export type TableName = keyof typeof whenNeeded;
+
+export class Tables {
+  readonly #sql: SqlStorage;
+  readonly #made: Set<TableName>;
+  #isBorn: boolean;
+
+  constructor(sql: SqlStorage, isBorn: boolean, made: readonly TableName[]) {
+    this.#sql = sql;
+    this.#isBorn = isBorn;
+    this.#made = new Set(made);
+  }
+
+  /** Nothing was ever written here, or nothing of it was worth keeping. */
+  get isBorn(): boolean {
+    return this.#isBorn;
+  }
+
+  get made(): readonly TableName[] {
+    return [...this.#made];
+  }
+
+  has(name: TableName): boolean {
+    return this.#made.has(name);
+  }
+
+  bear(): void {
+    if (this.#isBorn) return;
+    this.#sql.exec(atBirth);
+    this.#isBorn = true;
+  }
+
+  need(name: TableName): void {
+    if (this.#made.has(name)) return;
+    this.bear();
+    this.#sql.exec(whenNeeded[name]);
+    this.#made.add(name);
+  }
+}

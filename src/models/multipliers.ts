@@ -1,0 +1,64 @@
+// Members of a body that multiply what it costs: how many answers it asks for, and how long each may be.
+import * as z from "zod";
+import { Unread } from "./model.ts";
+
+/** `n`, `n_predict`, `best_of`, `num_images`, `numberOfImages`, `batch_size`, `max_tokens`, `max_new_tokens`. */
+const multiplierName = /^(n|n[_-].+|num.*|best[_-]?of|batch[_-]?size|samples|max.*tokens|max[_-]?length)$/i;
+
+/** Objects that clients put such members into, beside the top of the body. */
+const containers: ReadonlySet<string> = new Set([
+  "sampling_params",
+  "extra_body",
+  "parameters",
+  "generation_config",
+  "options",
+]);
+
+export interface Multiplier {
+  /** `["sampling_params", "n"]` */
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** A member that is absent in all but name, as clients send it, multiplies nothing. */
+export function multipliersOf(body: Readonly<Record<string, unknown>>, above: readonly string[] = []): Multiplier[] {
+  return Object.entries(body).flatMap(([name, value]) => {
+    const path = [...above, name];
+    if (value === null || value === undefined) return [];
+    if (multiplierName.test(name) || (value instanceof Unread && containers.has(name))) return [{ path, value }];
+    return containers.has(name) && isObject(value) ? multipliersOf(value, path) : [];
+  });
+}
+
+/** Whether a member of this name must be read to know what a body costs. */
+export function mayMultiply(name: string): boolean {
+  return multiplierName.test(name) || containers.has(name);
+}
+
+export function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
+
+/** Whether the schema says what the multiplier may be. One of anything multiplies nothing. */
+export function isBounded({ path, value }: Multiplier, fields: z.ZodRawShape): boolean {
+  return isCount(value) && (value === 1 || knows(fields, path));
+}
+
+function knows(fields: z.ZodRawShape, [name = "", ...inner]: readonly string[]): boolean {
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  if (field === undefined || inner.length === 0) return field !== undefined;
+  const shape = shapeOf(field);
+  return shape !== undefined && knows(shape, inner);
+}
+
+function shapeOf(field: z.core.$ZodType): z.ZodRawShape | undefined {
+  if (field instanceof z.ZodObject) return field.shape;
+  if (field instanceof z.ZodPrefault || field instanceof z.ZodOptional || field instanceof z.ZodNullable) {
+    return shapeOf(field.unwrap());
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,12 @@
+// Waits for another's answer so long and no longer: an object that hangs must not hold its callers.
+
+/** What becomes of the work is nobody's business after that. */
+export async function inTime<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  const timer = Promise.withResolvers<never>();
+  const timeout = setTimeout(() => timer.reject(new Error("took too long")), limitMs);
+  try {
+    return await Promise.race([work, timer.promise]);
+  } finally {
+    clearTimeout(timeout);
+  }
+}

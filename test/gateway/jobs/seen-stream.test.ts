@@ -1,0 +1,77 @@
+// What is counted of a stream that its caller cuts: never less than what the caller had by then.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readEvent } from "../../../src/gateway/jobs/seen-event.ts";
+import { SeenStream } from "../../../src/gateway/jobs/seen-stream.ts";
+import type { Target } from "../../../src/gateway/jobs/target.ts";
+import { findModel } from "../../../src/models/index.ts";
+
+const model = findModel("gpt-oss-120b");
+const target: Target = { name: "gpt-oss-120b", model, maxMicroUsd: model?.maxPrice ?? 0 };
+const event = `data: ${JSON.stringify({ id: "x".repeat(160), choices: [{ index: 0, delta: { content: "w" } }] })}\n\n`;
+const priceOf = (pieces: number) => Number(model?.tokens?.cost(0, pieces));
+
+/** So many events, one at a time; then nothing, until the caller leaves. */
+async function cutAfter(count: number): Promise<SeenStream> {
+  const leaving = new AbortController();
+  let sent = 0;
+  const source = new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      if (sent === count) {
+        leaving.abort();
+        return new Promise(() => {});
+      }
+      sent += 1;
+      controller.enqueue(new TextEncoder().encode(event));
+      return undefined;
+    },
+  });
+  return new SeenStream(1024 * 1024).read(source, leaving.signal);
+}
+
+describe("an event", () => {
+  it("holds as much text however it is written, and says its cost", () => {
+    const around = fc.record({ id: fc.string(), usage: fc.constant(null) }, { requiredKeys: [] });
+    const said = fc.option(fc.record({ cost: fc.double({ min: 0, max: 1, noNaN: true }) }), { nil: {} });
+    fc.assert(
+      fc.property(around, fc.string({ unit: "binary" }), said, (head, content, tail) => {
+        const value = {
+          ...head,
+          choices: [{ index: 0, delta: { role: "assistant", content }, logprobs: null }],
+          ...tail,
+        };
+        const textBytes = new TextEncoder().encode(content).length;
+        for (const text of [JSON.stringify(value), JSON.stringify(value, null, 1)]) {
+          expect(readEvent(text)).toEqual({ textBytes, said: "cost" in tail ? value : undefined });
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("holds all of its text, under whatever name", () => {
+    const text = "x".repeat(500);
+    const chunk = (more: object) => JSON.stringify({ choices: [{ text, delta: { content: "" }, ...more }] });
+    expect(readEvent(chunk({})).textBytes).toBe(500);
+    expect(readEvent(chunk({ finish_reason: "stop" })).textBytes).toBe(500);
+  });
+});
+
+describe("a stream that is cut", () => {
+  it.each([1, 5, 50, 74, 75, 76, 80, 100, 300, 1000])("after %d events counts each of them", async (count) => {
+    const stream = await cutAfter(count);
+    const { costMicroUsd, assumedMicroUsd = 0 } = stream.bill(target, 0);
+    expect(costMicroUsd).toBeNull();
+    expect(assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(count));
+    expect(assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(count * 1.15) + 1));
+    expect(stream.kept()).toBeUndefined();
+  });
+
+  it("and ended by itself is kept, as long as it is not too large", async () => {
+    const read = async (keepBytes: number) =>
+      new SeenStream(keepBytes).read(new Response(event.repeat(3)).body ?? new ReadableStream());
+    expect(new TextDecoder().decode((await read(10_000)).kept())).toBe(event.repeat(3));
+    expect((await read(100)).kept()).toBeUndefined();
+  });
+});

@@ -1,0 +1,43 @@
+// A notice whose end the upstream does not confirm: the alarm asks again after 2, 10 and 30 seconds.
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, expect, it } from "vitest";
+import { emptyStorage } from "../../support/empty-storage.ts";
+import { meterOf, noon, request, stubOf } from "./admissions.ts";
+
+const payer = "user:told";
+const at = (now: number) =>
+  runInDurableObject(stubOf(payer), (object) => {
+    object.clock = () => now;
+  });
+const asynchronous = { ttlMs: 24 * 60 * 60_000, retentionMs: 30 * 60_000 };
+
+afterEach(emptyStorage);
+
+it("asks after 2, 10 and 30 seconds, and then as before", async () => {
+  const asked: number[] = [];
+  await at(noon);
+  const job = request(asynchronous);
+  await meterOf(payer).admit(job);
+  const binding = { admission: job.admission, upstreamId: "job-1" };
+  await meterOf(payer).bind([binding]);
+  await meterOf(payer).lookAgain(binding);
+  let now = noon;
+  await runInDurableObject(stubOf(payer), (object) => {
+    object.clock = () => now;
+    object.ask = async () => {
+      asked.push(now - noon);
+      return { status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 };
+    };
+  });
+  for (now = noon; now < noon + 2 * 60_000; now += 1_000) await runDurableObjectAlarm(stubOf(payer));
+  expect(asked).toEqual([2_000, 10_000, 30_000]);
+});
+
+it("gives a job its id that has none, and changes no other", async () => {
+  await at(noon);
+  const job = request(asynchronous);
+  await meterOf(payer).admit(job);
+  await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "job-1" });
+  await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "job-2" });
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: "job-1", endedAt: null });
+});
