@@ -1,5 +1,4 @@
 // The canary hears a key wherever it may come out: without that, its silence over the whole run would mean nothing.
-import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { Outbox } from "../src/gateway/quota/outbox.ts";
@@ -41,10 +40,9 @@ it("hears it in what is kept in KV", async () => {
   expect(takeFound()).toEqual([expect.stringMatching(/^KV, under test,/)]);
 });
 
-it("hears it in what a webhook is told", async () => {
-  await runInDurableObject(env.USER_METER.getByName("canary"), (_object, { storage }) => {
-    expect(() => new Outbox(storage.sql).add("a", "https://x", upstreamKey, 0)).not.toThrow(TypeError);
-  }).catch(() => {});
+it("hears it in what a webhook is told", () => {
+  const add = () => Outbox.prototype.add.call({} as Outbox, "admission", "https://x", upstreamKey, 0);
+  expect(add, "there is nothing to write to").toThrow(TypeError);
   expect(takeFound()).toEqual([expect.stringMatching(/^a webhook's body: /)]);
 });
 
