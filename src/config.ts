@@ -69,7 +69,9 @@ const accounts = list.transform((items = [], context): ReadonlyMap<string, strin
 const settingsSchema = z.object({
   LOCAL: oneOf("true", "false"),
   UPSTREAM_URL: baseUrl,
-  UPSTREAM_API_KEY: text,
+  UPSTREAM_API_KEY: list.pipe(
+    z.array(z.string().regex(/^[\x21-\x7e]+$/, "expected one key, or new,old, of visible ASCII characters")).optional(),
+  ),
   MANAGEMENT_URL: baseUrl,
   SIGNING_SECRET: list,
   APP_SECRET: text,
@@ -125,8 +127,9 @@ export type Upstream = { kind: "embedded" } | { kind: "remote"; url: string };
 export interface Config {
   readonly local: boolean;
   readonly upstream: Upstream;
-  readonly upstreamKey: string;
-  readonly management: { url: string; key: string } | undefined;
+  /** Jobs are submitted with the first; it and the others, which it replaces, are asked with. */
+  readonly upstreamKeys: readonly string[];
+  readonly management: { url: string; keys: readonly string[] } | undefined;
   /** The first signs, all are accepted. */
   readonly signingSecrets: readonly string[];
   readonly appSecret: string | undefined;
@@ -237,10 +240,10 @@ function settle(settings: Settings): Config {
     upstream: settings.UPSTREAM_URL
       ? { kind: "remote", url: settings.UPSTREAM_URL.replace(/\/+v2$/, "") }
       : { kind: "embedded" },
-    upstreamKey: (settings.UPSTREAM_URL && settings.UPSTREAM_API_KEY) ?? ownKey,
+    upstreamKeys: (settings.UPSTREAM_URL ? settings.UPSTREAM_API_KEY : undefined) ?? [ownKey],
     management:
       settings.MANAGEMENT_URL && settings.UPSTREAM_API_KEY
-        ? { url: settings.MANAGEMENT_URL, key: settings.UPSTREAM_API_KEY }
+        ? { url: settings.MANAGEMENT_URL, keys: settings.UPSTREAM_API_KEY }
         : undefined,
     signingSecrets: settings.SIGNING_SECRET ?? [],
     appSecret: settings.APP_SECRET,

@@ -5,6 +5,7 @@ import { settingsOf } from "./door.ts";
 import type { GatewayContext } from "./gateway/env.ts";
 import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
+import { keySearchOf } from "./gateway/own-keys.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
 import { Breaker, type CallOut, type Upstream, usualTimes } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
@@ -16,12 +17,14 @@ import type { Send } from "./wire/webhook.ts";
 const breakers = new Map<string, Breaker>();
 
 /** The platform is called as the real service is, only that its requests never leave the Worker. */
-function upstreamOf({ upstream, upstreamKey: key }: Config, origin: () => string, toPlatform: CallOut): Upstream {
+function upstreamOf(config: Config, origin: () => string, toPlatform: CallOut): Upstream {
+  const { upstream, upstreamKeys: keys } = config;
   const remote = upstream.kind === "remote";
   const base = remote ? `${upstream.url}/v2` : `${origin()}/platform/v2`;
   const breaker = breakers.get(base) ?? new Breaker();
   breakers.set(base, breaker);
-  return { base, key, send: remote ? (url, init) => fetch(url, init) : toPlatform, breaker, times: usualTimes };
+  const send: CallOut = remote ? (url, init) => fetch(url, init) : toPlatform;
+  return { base, keys, keySearch: keySearchOf(config), send, breaker, times: usualTimes };
 }
 
 export function findUpstream(c: GatewayContext): Upstream {

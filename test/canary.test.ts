@@ -1,5 +1,7 @@
 // The canary hears a key wherever it may come out: without that, its silence over the whole run would mean nothing.
+import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { Outbox } from "../src/gateway/quota/outbox.ts";
 import { hear, overheard, takeFound, upstreamKey } from "./support/canary.ts";
 import { watchLog } from "./support/log-lines.ts";
 
@@ -21,6 +23,27 @@ it.each([
 ])("hears it in %s", async (_name, answer) => {
   await overheard("a test", answer()).text();
   expect(takeFound()).toEqual([expect.stringMatching(/a test: .*<the key>/)]);
+});
+
+it.each([
+  ["escaped", upstreamKey.replace("k", "\\u006b")],
+  ["escaped twice", upstreamKey.replace("k", "\\\\u006B")],
+  ["in percents", upstreamKey.replace("-", "%2d")],
+  ["in base64", btoa(`user:${upstreamKey}`)],
+])("hears it %s", (_name, spelled) => {
+  hear("a test", `{"said":"${spelled}"}`);
+  expect(takeFound()).not.toEqual([]);
+});
+
+it("hears it in what is kept in KV", async () => {
+  await env.IMAGES.put("test", JSON.stringify({ debug: upstreamKey }));
+  expect(takeFound()).toEqual([expect.stringMatching(/^KV, under test,/)]);
+});
+
+it("hears it in what a webhook is told", () => {
+  const add = () => Outbox.prototype.add.call({} as Outbox, "admission", "https://x", upstreamKey, 0);
+  expect(add, "there is nothing to write to").toThrow(TypeError);
+  expect(takeFound()).toEqual([expect.stringMatching(/^a webhook's body: /)]);
 });
 
 it("hears it in a body that breaks", async () => {

@@ -29,17 +29,17 @@ describe("what a setting may hold", () => {
     ["UPSTREAM_URL", "https://api.example.com/v2/", { upstream: { kind: "remote", url: "https://api.example.com" } }],
     ["UPSTREAM_URL", "HTTPS://API.example.com", { upstream: { kind: "remote", url: "https://api.example.com" } }],
     ["UPSTREAM_URL", "http://127.0.0.1:9000", { upstream: { kind: "remote", url: "http://127.0.0.1:9000" } }],
-    ["UPSTREAM_API_KEY", "unused", { upstreamKey: testSettings.PLATFORM_API_KEY }],
+    ["UPSTREAM_API_KEY", "unused", { upstreamKeys: [testSettings.PLATFORM_API_KEY] }],
     [
       "MANAGEMENT_URL",
       "https://rest.example.com/v1/",
-      { management: { url: "https://rest.example.com/v1", key: "k" } },
+      { management: { url: "https://rest.example.com/v1", keys: ["k"] } },
     ],
     ["SIGNING_SECRET", "one", { signingSecrets: ["one"] }],
     ["SIGNING_SECRET", "new, old", { signingSecrets: ["new", "old"] }],
     ["APP_SECRET", "secret", { appSecret: "secret" }],
     ["ADMIN_TOKEN", " padded ", { adminToken: "padded" }],
-    ["PLATFORM_API_KEY", "key", { platformKeys: new Map([["key", "default"]]), upstreamKey: "key" }],
+    ["PLATFORM_API_KEY", "key", { platformKeys: new Map([["key", "default"]]), upstreamKeys: ["key"] }],
     ["PLATFORM_API_KEY", "a2V5PQ==", { platformKeys: new Map([["a2V5PQ==", "default"]]) }],
     ["PLATFORM_API_KEY", "ann=k1", { platformKeys: new Map([["k1", "ann"]]) }],
     [
@@ -50,7 +50,7 @@ describe("what a setting may hold", () => {
           ["k1", "ann"],
           ["k2", "bob"],
         ]),
-        upstreamKey: "k1",
+        upstreamKeys: ["k1"],
       },
     ],
     [
@@ -116,15 +116,30 @@ describe("what a setting may hold", () => {
 
   it("sends the upstream's key upstream, and the platform's own key to the platform", () => {
     const upstream = { UPSTREAM_URL: "https://api.example.com", UPSTREAM_API_KEY: strong("upstream") };
-    expect(deployed(upstream).upstreamKey).toBe(strong("upstream"));
-    expect(deployed({ ...upstream, UPSTREAM_URL: "" }).upstreamKey).toBe(testSettings.PLATFORM_API_KEY);
+    expect(deployed(upstream).upstreamKeys).toEqual([strong("upstream")]);
+    expect(deployed({ ...upstream, UPSTREAM_URL: "" }).upstreamKeys).toEqual([testSettings.PLATFORM_API_KEY]);
+  });
+
+  it("holds the new key of the model service and the old one, both strong", () => {
+    const both = `${strong("new")},${strong("old")}`;
+    const rotating = {
+      UPSTREAM_URL: "https://api.example.com",
+      UPSTREAM_API_KEY: both,
+      MANAGEMENT_URL: "https://r.example.com",
+    };
+    const keys = [strong("new"), strong("old")];
+    expect(deployed(rotating)).toMatchObject({ upstreamKeys: keys, management: { keys } });
+    const weak = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")},old` };
+    expect(readConfig(weak)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
+    const spelled = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")} x` };
+    expect(readConfig(spelled)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
   });
 
   it("never manages with the platform's own key", () => {
     const management = { MANAGEMENT_URL: "https://rest.example.com/v1", UPSTREAM_API_KEY: strong("upstream") };
     expect(deployed(management)).toMatchObject({
-      management: { key: strong("upstream") },
-      upstreamKey: testSettings.PLATFORM_API_KEY,
+      management: { keys: [strong("upstream")] },
+      upstreamKeys: [testSettings.PLATFORM_API_KEY],
     });
   });
 });
@@ -213,7 +228,7 @@ describe("on a developer's machine", () => {
     expect(locally({})).toEqual({
       local: true,
       upstream: { kind: "embedded" },
-      upstreamKey: testSettings.PLATFORM_API_KEY,
+      upstreamKeys: [testSettings.PLATFORM_API_KEY],
       management: undefined,
       signingSecrets: [testSettings.SIGNING_SECRET],
       appSecret: testSettings.APP_SECRET,

@@ -7,15 +7,19 @@ import { type ErrorCode, nameOfFault, Problem } from "../errors.ts";
 import { readWhole, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
+import type { SecretSearch } from "../wire/secret-search.ts";
 import { behind, type Guard } from "./behind.ts";
 import type { GatewayEnv } from "./env.ts";
 import { operatorOnly } from "./guards.ts";
+import { keySearchOf, logOwnKey, refusesKey } from "./own-keys.ts";
 
 /** Answers what the embedded platform answers. */
 export type CallPlatform = (c: Pick<AppContext, "env" | "executionCtx">, request: Request) => Promise<Response>;
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 const bodyBytes = 1024 * 1024;
+/** Read whole, since none of it may leave before it was searched for our key. */
+const answerBytes = 8 * 1024 * 1024;
 const timeoutMs = 30_000;
 /** No segment begins with a dot, so none leads elsewhere. */
 const pathPattern = /^(\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,190}){1,4}$/;
@@ -32,17 +36,36 @@ export function managementRelay(callPlatform: CallPlatform) {
     const { pathname, search } = new URL(c.req.url);
     const path = pathname.slice("/v1".length);
     if (!pathPattern.test(path)) throw new Problem("NOT_FOUND", "There is no such route.");
-    const headers = new Headers({ Authorization: `Bearer ${target.key}`, Accept: "application/json" });
     const body = await bodyOf(c.req.raw);
-    if (body.byteLength > 0) headers.set("Content-Type", "application/json");
-    const request = new Request(`${target.url}${path}${search}`, {
-      ...{ method: c.req.method, headers, redirect: "manual", signal: AbortSignal.timeout(timeoutMs) },
-      ...(body.byteLength > 0 && { body }),
-    });
-    const response = await (target.kind === "embedded" ? callPlatform(c, request) : reach(request));
-    return answerOf(response);
+    const signal = AbortSignal.timeout(timeoutMs);
+    const call = (key: string) => {
+      const headers = new Headers({ Authorization: `Bearer ${key}`, Accept: "application/json" });
+      const init: RequestInit = { method: c.req.method, headers, redirect: "manual", signal };
+      if (body.byteLength > 0) {
+        headers.set("Content-Type", "application/json");
+        init.body = body;
+      }
+      const request = new Request(`${target.url}${path}${search}`, init);
+      return target.kind === "embedded" ? callPlatform(c, request) : reach(request);
+    };
+    return answerOf(await callWithKeys(target.keys, c.req.method === "GET", call), keySearchOf(c.get("config")));
   });
   return relay;
+}
+
+/** While keys are changed, the newest may not be known yet: what only asks, asks with the others then. */
+async function callWithKeys(
+  [newest = "", ...older]: readonly string[],
+  asks: boolean,
+  call: (key: string) => Promise<Response>,
+): Promise<Response> {
+  let response = await call(newest);
+  for (const key of asks ? older : []) {
+    if (!refusesKey(response)) break;
+    await response.body?.cancel();
+    response = await call(key);
+  }
+  return response;
 }
 
 async function bodyOf({ body, headers }: Request): Promise<Uint8Array> {
@@ -51,13 +74,13 @@ async function bodyOf({ body, headers }: Request): Promise<Uint8Array> {
   throw bodyProblem(read.fault, bodyBytes);
 }
 
-type Target = { readonly kind: "remote" | "embedded"; readonly url: string; readonly key: string };
+type Target = { readonly kind: "remote" | "embedded"; readonly url: string; readonly keys: readonly string[] };
 
 /** Only ever one of two places, each with the key that belongs to it. */
-function targetOf({ management, upstream, upstreamKey }: Config): Target {
+function targetOf({ management, upstream, upstreamKeys }: Config): Target {
   if (management) return { kind: "remote", ...management };
   if (upstream.kind === "embedded") {
-    return { kind: "embedded", url: "https://platform.internal/platform/v1", key: upstreamKey };
+    return { kind: "embedded", url: "https://platform.internal/platform/v1", keys: upstreamKeys };
   }
   throw new Problem("NOT_IMPLEMENTED", "MANAGEMENT_URL is not set, and jobs go to a real service.");
 }
@@ -71,7 +94,7 @@ async function reach(request: Request): Promise<Response> {
   }
 }
 
-function answerOf(response: Response): Response {
+async function answerOf(response: Response, keySearch: SecretSearch): Promise<Response> {
   if (response.status === 401) throw new Problem("UPSTREAM_REFUSED", "the management interface refused our key");
   if (response.status >= 300 && response.status < 400) {
     throw new Problem("UPSTREAM_REDIRECT", "the management interface answered with a redirect");
@@ -81,12 +104,23 @@ function answerOf(response: Response): Response {
     const value = response.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
-  return new Response(response.body, { status: response.status, headers });
+  if (!response.body) return new Response(null, { status: response.status, headers });
+  const read = await readWhole(response.body, answerBytes);
+  if ("fault" in read)
+    throw new Problem(problemOfFault[read.fault], "the management interface's answer did not end well");
+  if (keySearch.finds(read.bytes)) {
+    logOwnKey();
+    throw new Problem("UPSTREAM_BAD_ANSWER", "the management interface's answer says our key");
+  }
+  return new Response(read.bytes, { status: response.status, headers });
 }
+
+const problemOfFault = { "too-large": "UPSTREAM_TOO_LARGE", "source-gone": "UPSTREAM_TRUNCATED" } as const;
 
 const errors: readonly ErrorCode[] = [
   ...(["UNAUTHORIZED", "NOT_FOUND", "PAYLOAD_TOO_LARGE", "NOT_IMPLEMENTED"] as const),
   ...(["UPSTREAM_REFUSED", "UPSTREAM_REDIRECT", "UPSTREAM_UNREACHABLE"] as const),
+  ...(["UPSTREAM_BAD_ANSWER", "UPSTREAM_TOO_LARGE", "UPSTREAM_TRUNCATED"] as const),
 ];
 
 export const managementOperations: readonly Operation[] = methods.map((method) => ({

@@ -97,7 +97,7 @@ async function open(answered: Answered, wholeBytes: number): Promise<Opened> {
   if (!isJson(response)) throw await dropped(answered, "UPSTREAM_BAD_TYPE");
   const read = await readBytes(answered, wholeBytes);
   if ("large" in read) return read;
-  const parsed = parseAnswer(read.bytes, upstream.key);
+  const parsed = parseAnswer(read.bytes, upstream.keySearch);
   if (!parsed) throw new Problem("UPSTREAM_BAD_JSON", "The model service's answer is not valid JSON.");
   if (parsed.holdsKey) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not for you.");
   return parsed;

@@ -1,6 +1,8 @@
 // The bytes of an upstream's answer, in bounded time and memory, and the JSON that they spell.
 import { Problem } from "../errors.ts";
 import { type ByteSource, type Head, isSmall, parseJson, readHead, readSmall } from "../wire/body.ts";
+import type { SecretSearch } from "../wire/secret-search.ts";
+import { logOwnKey } from "./own-keys.ts";
 import type { Answered } from "./upstream.ts";
 
 export type ReadBytes = { readonly bytes: Uint8Array } | { readonly large: ByteSource };
@@ -35,16 +37,10 @@ export interface ParsedAnswer {
 }
 
 /** Undefined for what is no JSON. */
-export function parseAnswer(bytes: Uint8Array, key: string): ParsedAnswer | undefined {
+export function parseAnswer(bytes: Uint8Array, keySearch: SecretSearch): ParsedAnswer | undefined {
   const parsed = parseJson(bytes);
   if ("fault" in parsed) return undefined;
-  const { value, text } = parsed;
-  const holdsKey = text.includes(key) || (text.includes("\\") && JSON.stringify(value).includes(key));
+  const holdsKey = keySearch.finds(bytes);
   if (holdsKey) logOwnKey();
-  return { value, holdsKey };
-}
-
-/** What the operator must know: who says a key to one caller may say it to others. */
-export function logOwnKey(): void {
-  console.error(JSON.stringify({ upstream: "answered with our key", setting: "UPSTREAM_API_KEY" }));
+  return { value: parsed.value, holdsKey };
 }

@@ -1,5 +1,6 @@
 // What the caller is told where the upstream did not answer well: its own words only where they are its JSON error.
 import { type ErrorCode, Problem } from "../errors.ts";
+import { refusesKey } from "./own-keys.ts";
 import { type Answered, dropBody, retryAfterSeconds } from "./upstream.ts";
 import { isJson, parseAnswer, readBytes } from "./upstream-body.ts";
 
@@ -25,12 +26,12 @@ export async function problemOf(answered: Answered): Promise<Problem> {
   const { status } = response;
   if (status < 200) return dropped(answered, "UPSTREAM_BAD_ANSWER");
   if (status < 400) return dropped(answered, "UPSTREAM_REDIRECT");
-  if (status === 401 || status === 403) return refused(answered);
+  if (refusesKey(response)) return refused(answered);
   const code = codeOf(status);
   const saysLittle = code === "UPSTREAM_INVALID" || code === "JOB_NOT_FOUND" ? "UPSTREAM_BAD_TYPE" : code;
   if (!isJson(response)) return dropped(answered, saysLittle);
   const read = await readBytes(answered, errorBytes);
-  const parsed = "bytes" in read ? parseAnswer(read.bytes, upstream.key) : undefined;
+  const parsed = "bytes" in read ? parseAnswer(read.bytes, upstream.keySearch) : undefined;
   if ("large" in read) read.large.reader.cancel("too large").catch(() => {});
   const detail = parsed && !parsed.holdsKey ? detailOf(parsed.value) : undefined;
   if (parsed) return new Problem(code, detail ?? meanings[code], retryAfter(response, code));

@@ -1,6 +1,8 @@
 // The client of the upstream: adds the server's key, builds the URL of checked segments, never follows a redirect.
 import { Problem } from "../errors.ts";
+import type { SecretSearch } from "../wire/secret-search.ts";
 import { Clock } from "./clock.ts";
+import { refusesKey } from "./own-keys.ts";
 import { mayBeTakenLater } from "./taken.ts";
 
 /** As `fetch`; told apart from it, so that the platform beside the gateway can be called as a real service is. */
@@ -9,7 +11,10 @@ export type CallOut = (url: string, init: RequestInit) => Promise<Response>;
 export interface Upstream {
   /** Up to and with the interface's version: `https://api.example.com/v2`. */
   readonly base: string;
-  readonly key: string;
+  /** Newest first. */
+  readonly keys: readonly string[];
+  /** Finds any of them in what the upstream says. */
+  readonly keySearch: SecretSearch;
   readonly send: CallOut;
   readonly breaker: Breaker;
   readonly times: Times;
@@ -51,7 +56,7 @@ export interface Answered {
   readonly response: Response;
   readonly clock: Clock;
   /** Whose key no answer may say back, and whose patience counts. */
-  readonly upstream: Pick<Upstream, "key" | "times">;
+  readonly upstream: Pick<Upstream, "keySearch" | "times">;
   /** The moment before it was sent. */
   readonly askedAt: number;
 }
@@ -90,7 +95,7 @@ export async function callUpstream(upstream: Upstream, call: Call): Promise<Answ
   }
   const deadline = Date.now() + upstream.times.retryMs;
   for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
-    const outcome = await attempt(upstream, call);
+    const outcome = await attemptWithKeys(upstream, call);
     const waitMs = pauseBefore(outcome, call, pauseMs);
     if (waitMs === undefined || Date.now() + waitMs > deadline) return conclude(outcome);
     if (!(outcome instanceof Problem)) await dropBody(outcome);
@@ -99,6 +104,19 @@ export async function callUpstream(upstream: Upstream, call: Call): Promise<Answ
 }
 
 type Outcome = Answered | Problem;
+
+/** While keys are changed a job may be known by the old one only. What carries no body submits nothing. */
+async function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome> {
+  const [newest = "", ...older] = upstream.keys;
+  let outcome = await attempt(upstream, newest, call);
+  if (call.body !== undefined) return outcome;
+  for (const key of older) {
+    if (outcome instanceof Problem || !refusesKey(outcome.response)) break;
+    await dropBody(outcome);
+    outcome = await attempt(upstream, key, call);
+  }
+  return outcome;
+}
 
 /** How long to pause before another try, with full jitter; undefined where there is none. */
 function pauseBefore(outcome: Outcome, call: Call, pauseMs: number): number | undefined {
@@ -128,7 +146,7 @@ function conclude(outcome: Outcome): Answered {
   return outcome;
 }
 
-async function attempt(upstream: Upstream, call: Call): Promise<Outcome> {
+async function attempt(upstream: Upstream, key: string, call: Call): Promise<Outcome> {
   const { send, breaker, times } = upstream;
   const headMs = (call.waitMs ?? 0) + times.headMs;
   const clock = new Clock(call.sent ? times.streamMs : headMs);
@@ -142,7 +160,7 @@ async function attempt(upstream: Upstream, call: Call): Promise<Outcome> {
     () => {},
   );
   try {
-    const response = await clock.race(send(urlOf(upstream, call), initOf(upstream, call, clock)));
+    const response = await clock.race(send(urlOf(upstream, call), initOf(key, call, clock)));
     if (isDown(response.status)) breaker.failed(Date.now());
     else breaker.succeeded();
     clock.extend(times.bodyMs);
@@ -179,7 +197,7 @@ function urlOf({ base }: Upstream, { segments, query }: Call): string {
 }
 
 /** The caller's headers stay here: what goes out is named in this place alone. */
-function initOf({ key }: Upstream, call: Call, clock: Clock): RequestInit {
+function initOf(key: string, call: Call, clock: Clock): RequestInit {
   const headers: Record<string, string> = { Authorization: `Bearer ${key}`, Accept: call.accept ?? "application/json" };
   const init: RequestInit = { method: call.method, headers, redirect: "manual" };
   const signal = signalOf(call, clock);

@@ -37,7 +37,7 @@ export async function submitBody(
   return accepted(submitted);
 }
 
-/** The request is stored as it came, never parsed whole: only what steers the job is read. */
+/** The request is stored as it came, never parsed whole: only what steers the job is read. No worker gets its webhook. */
 async function storeSubmission(
   body: LargeBody,
   limit: number,
@@ -54,7 +54,8 @@ async function storeSubmission(
     );
     checked = { request, inputFrom: (input?.from ?? 0) - root.from, inputTo: (input?.to ?? 0) - root.from };
   };
-  const scan = { members: ["input", ...steeringMembers], read: steeringMembers, carry: undefined, accept };
+  const members = ["input", ...steeringMembers];
+  const scan = { members, read: steeringMembers, withheld: ["webhook"], carry: undefined, accept };
   const stored = await storeBody(body, limit, scan, uploads);
   if (!stored || !checked) throw new Problem("INVALID_JSON", "body: is not valid JSON");
   const { request, ...range } = checked;
@@ -76,9 +77,10 @@ function checkRequest(value: unknown): JobRequest {
   return checked.data;
 }
 
+/** A worker gets the request without its webhook, which is the queue's to call: who knows the address could call it, too. */
 export function submissionOf(value: unknown, door: Door): Submission {
   const request = checkRequest(value);
-  const { input, id: _, ...others } = request;
+  const { input, id: _, webhook: __, ...others } = request;
   const inputJson = encoder.encode(JSON.stringify(input));
   const rest = encoder.encode(Object.keys(others).length > 0 ? `,${JSON.stringify(others).slice(1)}` : "}");
   const inputFrom = inputKey.byteLength;

@@ -45,7 +45,7 @@ export interface Stored {
   readonly size: number;
 }
 type Operation = Parameters<Remote<EndpointQueue>["upload"]>[0];
-type Scan = Pick<MemberScan, "members" | "read" | "carry" | "accept">;
+type Scan = Pick<MemberScan, "members" | "read" | "withheld" | "carry" | "accept">;
 
 /** Stores what the scan carries on; undefined where that is nothing. The caller names the upload to the queue, or discards it. */
 export async function storeBody(

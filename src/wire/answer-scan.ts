@@ -1,4 +1,5 @@
-// Streams a large answer to the client: its id and media URLs are replaced on the way, its webhook is left out, what it says of the job is read.
+// Streams a large answer to the client: its id and media URLs are replaced on the way, what it says back of the request
+// is taken out, what it says of the job is read.
 import type { ByteSource } from "./body.ts";
 import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type Edit, type Forbidden, type RelayFault, relayJson } from "./json-relay.ts";
@@ -8,11 +9,14 @@ import { Names, parsed, unquote } from "./names.ts";
 const REPLACED_BYTES = 8 * 1024;
 const FACT_BYTES = 256;
 
-const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output", "webhook"]);
+/** Of the request, not of the job: the webhook is the gateway's own. */
+const TAKEN_OUT = ["webhook", "input"];
+const FACTS = new Names(["id", "status", "delayTime", "executionTime", "output", ...TAKEN_OUT]);
 /** What is read of `output`, and forgotten where another one follows. */
 const OF_OUTPUT = ["cost", "size", "media"] as const;
 const NUMBERS = ["cost", "size"] as const satisfies (keyof AnswerFacts)[];
 const encoder = new TextEncoder();
+const nothing = new Uint8Array();
 
 /** What the answer said of its job so far, the last of members with one name; a value of another type is none. */
 export interface AnswerFacts {
@@ -89,6 +93,11 @@ class JobAnswer implements JsonListener {
   #inner: string | undefined;
   /** Which element of an array `output` comes next; -1 where `output` is an object. */
   #element = -1;
+  /** From the last comma between the answer's members on, or from its beginning: the next member says whether it stays. */
+  #pending: Edit | undefined;
+  /** The member that is taken out. Where it is the first one, the comma behind it goes with it. */
+  #cut: Edit | undefined;
+  #isFirst = true;
 
   constructor(scan: AnswerScan) {
     this.#scan = scan;
@@ -96,14 +105,48 @@ class JobAnswer implements JsonListener {
   }
 
   key(depth: number, bytes: Uint8Array, start: number, end: number): void {
-    if (depth === 1) this.#outer = FACTS.find(bytes, start, end);
+    if (depth === 1) this.#begin(FACTS.find(bytes, start, end));
     else this.#inner = this.#mediaKeys.find(bytes, start, end);
   }
 
-  value(depth: number, kind: Kind): number {
-    if (depth === 0) return kind === "object" ? WATCH : SKIM;
+  comma(depth: number, at: number): void {
+    if (depth !== 1) return;
+    if (this.#cut && this.#isFirst) {
+      this.#close(this.#cut, at + 1);
+      this.#await(at + 1);
+    } else this.#await(at);
+  }
+
+  #await(from: number): void {
+    this.#pending = { from, to: Number.POSITIVE_INFINITY, bytes: nothing };
+    this.edits.push(this.#pending);
+  }
+
+  #begin(name: string | undefined): void {
+    this.#outer = name;
+    if (name !== undefined && TAKEN_OUT.includes(name)) {
+      this.#cut = this.#pending;
+      if (this.#cut) this.#cut.isCut = true;
+    } else {
+      this.#isFirst = false;
+      this.edits.pop();
+    }
+    this.#pending = undefined;
+  }
+
+  #close(cut: Edit, to: number): void {
+    cut.to = to;
+    this.#cut = undefined;
+  }
+
+  value(depth: number, kind: Kind, at: number): number {
+    if (depth === 0) {
+      if (kind !== "object") return SKIM;
+      this.#await(at + 1);
+      return WATCH;
+    }
     if (depth === 1) {
-      if (this.#outer === undefined) return SKIM;
+      if (this.#outer === undefined || this.#cut) return SKIM;
       if (this.#outer !== "output") return kind === "string" ? REPLACED_BYTES : FACT_BYTES;
       for (const name of OF_OUTPUT) delete this.facts[name];
       this.#element = kind === "array" ? 0 : -1;
@@ -115,18 +158,22 @@ class JobAnswer implements JsonListener {
   }
 
   end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number): void {
-    if (depth === 1 && this.#outer === "output") this.#extend(kind, end);
+    if (depth === 0 || this.#cut) this.#ended(depth, end);
+    else if (depth === 1 && this.#outer === "output") this.#extend(kind, end);
     else if (depth === 1 && this.#outer !== undefined) this.#told(kind, bytes, start, end);
     else if (depth === 2 && this.#element < 0) this.#produced(kind, bytes, start, end);
     else if (depth === 3 && this.#inner === "cost") this.#counts("cost", kind, bytes, start, end);
   }
 
+  #ended(depth: number, end: number): void {
+    // Behind the first member a comma may follow, or the answer's own end.
+    if (this.#cut && depth === 1 && !this.#isFirst) this.#close(this.#cut, end);
+    if (this.#cut && depth === 0) this.#close(this.#cut, end - 1);
+    if (this.#pending && depth === 0) this.edits.pop();
+  }
+
   #told(kind: Kind, bytes: Uint8Array, start: number, end: number): void {
     const { facts } = this;
-    if (this.#outer === "webhook") {
-      this.#edit(start < 0 ? undefined : null, JSON.stringify, start, end);
-      return;
-    }
     const name = this.#outer as Exclude<keyof AnswerFacts, (typeof OF_OUTPUT)[number]>;
     delete facts[name];
     if (start < 0) return;

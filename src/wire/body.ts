@@ -105,8 +105,7 @@ export function parseJson(bytes: Uint8Array): ParsedJson | { fault: JsonFault } 
   const fault = bytes.length > SHALLOW_BYTES ? scanFault(bytes) : undefined;
   if (fault) return { fault };
   try {
-    const text = decoder.decode(bytes);
-    return { value: JSON.parse(text), text };
+    return { value: JSON.parse(decoder.decode(bytes)) };
   } catch {
     return { fault: "not-json" };
   }
@@ -114,7 +113,6 @@ export function parseJson(bytes: Uint8Array): ParsedJson | { fault: JsonFault } 
 
 export interface ParsedJson {
   readonly value: unknown;
-  readonly text: string;
 }
 
 /** Of so many bytes no JSON is too deep, and of the rest `JSON.parse` is the judge: each level opens and closes. */

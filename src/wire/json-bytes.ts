@@ -32,9 +32,10 @@ export function quoteEnd(bytes: Uint8Array, at: number, to: number): number {
   return found < 0 ? to : at + found;
 }
 
-/** Whether these bytes are among those from `from` to `to`. */
-export function holds(bytes: Uint8Array, from: number, to: number, sought: Uint8Array): boolean {
-  return indexOf.call(bytes.subarray(from, to), sought) >= 0;
+/** Where these bytes first stand among those from `from` to `to`; -1 where they do not. */
+export function indexOfBytes(bytes: Uint8Array, from: number, to: number, sought: Uint8Array): number {
+  const found = indexOf.call(bytes.subarray(from, to), sought);
+  return found < 0 ? -1 : from + found;
 }
 
 /** Is the byte at `at` escaped by the backslashes before it? They are counted back to `from`, where none is open. */

@@ -19,6 +19,8 @@ export interface JsonListener {
   value(depth: number, kind: Kind, at: number): number;
   /** The value ended; `start` is -1 unless it was kept whole. */
   end(depth: number, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number): void;
+  /** A comma between two members of a container that is watched. */
+  comma?(depth: number, at: number): void;
   /** So many bytes left the front of the buffer: what comes is that much nearer to its beginning. */
   shifted?(count: number): void;
 }

@@ -1,8 +1,8 @@
 // Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits asked for.
 import type { ByteReader, ByteSource } from "./body.ts";
-import { holds } from "./json-bytes.ts";
 import type { JsonListener } from "./json-listener.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
+import { FOUND, type SecretSearch } from "./secret-search.ts";
 import { Utf8Text } from "./utf8-text.ts";
 
 /** Larger buffers gain little, and every upload in flight holds one, beside the copies that the runtime makes of it. */
@@ -11,8 +11,11 @@ const BUFFER_BYTES = 256 * 1024;
 /** Bytes to put in the place of those from `from` to `to`, indices into the scan under way; undefined leaves them. */
 export interface Edit {
   from: number;
+  /** Infinite while it is not known: what comes from `from` on waits for it. */
   to: number;
   readonly bytes: Uint8Array | Promise<Uint8Array | undefined>;
+  /** What it takes out need not wait for the end of it, which may be far. */
+  isCut?: boolean;
 }
 
 export interface Relay {
@@ -32,9 +35,9 @@ export interface Relay {
   accept(): boolean | Promise<boolean>;
 }
 
-/** What no byte of may pass, spelled as it is: the relay stops in front of it. */
+/** What no byte of may pass, however it is spelled: the relay stops in front of it. */
 export interface Forbidden {
-  readonly bytes: Uint8Array;
+  readonly search: SecretSearch;
   found(): void;
 }
 
@@ -79,14 +82,16 @@ async function pump(
   writer: WritableStreamDefaultWriter<Uint8Array>,
 ): Promise<void> {
   const { edits, forbidden } = relay;
-  /** How much of what came may be the beginning of what is forbidden, and is held back; of any text the last byte. */
-  const margin = Math.max(1, (forbidden?.bytes.length ?? 0) - 1);
   const text = new Utf8Text();
   const scanner = new JsonScanner(relay.listener);
-  let bytes = bufferFor(head, relay.bufferBytes ?? BUFFER_BYTES);
+  // What may be the beginning of what is forbidden is held back, and there must be room for more behind it.
+  const least = 2 * (forbidden?.search.longest ?? 0);
+  let bytes = bufferFor(head, Math.max(relay.bufferBytes ?? BUFFER_BYTES, least));
   /** Bytes in the buffer that are not written yet, and how many of them the scanner has read. */
   let filled = 0;
   let scanned = 0;
+  /** From here on what is forbidden may have begun. */
+  let clear = 0;
   let total = 0;
 
   const write = async (chunk: Uint8Array): Promise<void> => {
@@ -100,7 +105,11 @@ async function pump(
       at = edit.to;
       edits.shift();
     }
-    await write(bytes.subarray(at, hold));
+    const [cut] = edits;
+    if (cut?.isCut && cut.from < hold) {
+      await write(bytes.subarray(at, cut.from));
+      cut.from = hold;
+    } else await write(bytes.subarray(at, hold));
   };
 
   for (;;) {
@@ -109,6 +118,8 @@ async function pump(
       fresh = head.length;
     } else {
       const room = bytes.subarray(filled);
+      // What waits for its end fills the buffer: white space without end, for one.
+      if (room.length === 0) throw new Broken("too-large");
       const { value, done } = await reader.readAtLeast(room.length, room).catch(broken("source-gone"));
       if (value !== undefined) bytes = new Uint8Array(value.buffer);
       if (done || value === undefined) break;
@@ -118,8 +129,9 @@ async function pump(
     if (total > relay.limitBytes) throw new Broken("too-large");
     if (!text.take(bytes, filled, filled + fresh)) throw new Broken("not-json");
     filled += fresh;
-    if (forbidden && holds(bytes, Math.max(0, filled - fresh - margin), filled, forbidden.bytes)) {
-      forbidden.found();
+    clear = forbidden ? forbidden.search.look(bytes, clear, filled) : filled;
+    if (clear === FOUND) {
+      forbidden?.found();
       throw new Broken("stopped");
     }
 
@@ -128,8 +140,8 @@ async function pump(
     if (relay.stopped()) throw new Broken("stopped");
 
     // The last byte of what came may be the body's last, and no edit is made by halves.
-    const settled = Math.min(scanner.held(next), Math.max(0, filled - margin));
-    const open = edits.find((edit) => edit.to > settled);
+    const settled = Math.min(scanner.held(next), clear, filled - 1);
+    const open = edits.find((edit) => edit.to > settled && !edit.isCut);
     const hold = Math.min(settled, open?.from ?? settled);
     await flush(hold);
     bytes.copyWithin(0, hold, filled);
@@ -140,6 +152,7 @@ async function pump(
       edit.to -= hold;
     }
     filled -= hold;
+    clear -= hold;
     scanned = next - hold;
   }
 

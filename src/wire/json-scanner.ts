@@ -174,6 +174,7 @@ export class JsonScanner {
         case AFTER:
           if (!told && i > from) break reading;
           if (byte === 0x2c && depth > 0) {
+            if (told) telling.comma(depth, i);
             state = inArray ? VALUE : KEY;
             i++;
           } else if (byte === (inArray ? 0x5d : 0x7d) && depth > 0) {

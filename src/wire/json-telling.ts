@@ -46,6 +46,10 @@ export class JsonTelling {
     return wish;
   }
 
+  comma(depth: number, at: number): void {
+    this.listener.comma?.(depth, at);
+  }
+
   named(depth: number, bytes: Uint8Array, end: number): void {
     this.listener.key(depth, bytes, this.release(end), end);
   }

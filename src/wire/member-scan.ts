@@ -28,6 +28,8 @@ export interface MemberScan {
   /** Members to tell of; those in `read` with their values. */
   readonly members: readonly string[];
   readonly read: readonly string[];
+  /** Of these, those that are carried on as `null`. */
+  readonly withheld?: readonly string[];
   /** The member whose value is carried on; the whole text where it is undefined. */
   readonly carry: string | undefined;
   readonly carrier: Carrier;
@@ -119,9 +121,19 @@ class MemberListener implements JsonListener {
       const read = this.#scan.read.includes(this.#name);
       if (read && start < 0) this.tooLarge = true;
       else this.members.set(this.#name, { kind, from, to, ...(read && { value: parsed(bytes, start, end) }) });
+      if (read && this.#scan.withheld?.includes(this.#name)) writeNull(bytes, start, end);
     }
   }
 }
+
+/** In place of a value, with as many bytes; what is shorter says nothing. */
+function writeNull(bytes: Uint8Array, start: number, end: number): void {
+  if (start < 0 || end - start < nullBytes.length) return;
+  bytes.fill(blank, start, end);
+  bytes.set(nullBytes, start);
+}
+const nullBytes = new TextEncoder().encode("null");
+const blank = 0x20;
 
 /** Lets through what lies in the spans. They come in order, each before its first byte. */
 function outlet(spans: readonly Span[], carrier: Carrier): WritableStream<Uint8Array> {

@@ -3,6 +3,7 @@ import { type Kind, SKIM, WATCH } from "./json-listener.ts";
 import type { Edit } from "./json-relay.ts";
 import { Names, parsed, unquote } from "./names.ts";
 import { type Outcome, relayForVerdict, type Summarizing, type VerdictScan } from "./verdict-relay.ts";
+import { isWebhookName } from "./webhook-name.ts";
 
 /** What `policy`, `webhook` and `s3Config` may take each; they are read whole. */
 const WHOLE_BYTES = 16 * 1024;
@@ -54,6 +55,13 @@ export function scanRequest<Refusal>(scan: RequestScan<Refusal>): {
   return { stream: readable, done: relayForVerdict(scan, writable, new JobRequest(scan.inject, scan.inputKeys)) };
 }
 
+/** Some services read names whatever their case: to them "Webhook" would take the place of ours. */
+function isLikeWebhook(bytes: Uint8Array, start: number, end: number): boolean {
+  return start >= 0 && end - start <= longestWebhook && isWebhookName(unquote(bytes, start, end));
+}
+/** Each letter as an escape. */
+const longestWebhook = 6 * "webhook".length;
+
 /** The listener: depth 0 is the request, 1 its members, 2 those of `input`. */
 class JobRequest implements Summarizing<RequestSummary, ShapeFault> {
   fault: ShapeFault | undefined;
@@ -76,7 +84,8 @@ class JobRequest implements Summarizing<RequestSummary, ShapeFault> {
     if (depth === 1) {
       this.#outer = OUTER.find(bytes, start, end);
       // `k` becomes `l`, also where it ends an escape (`\u006b`): "webhool" means nothing to anyone, and is as long.
-      if (this.#outer === "webhook") bytes[end - 1] = (bytes[end - 1] as number) + 1;
+      if (this.#outer === "webhook" || isLikeWebhook(bytes, start, end))
+        bytes[end - 1] = (bytes[end - 1] as number) + 1;
     } else if (this.#inputKeys !== undefined) {
       this.#inner = this.#inputKeys.find(bytes, start, end);
     } else if (++this.#members > MAX_MEMBERS) {

@@ -4,9 +4,27 @@
 const privateSuffixes = [
   ...["localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa"],
   ...["arpa", "test", "example", "invalid", "onion", "alt"],
+  ...[
+    "svc",
+    "cluster",
+    "pod",
+    "consul",
+    "docker",
+    "kubernetes",
+    "k8s",
+    "intra",
+    "localnet",
+    "domain",
+    "host",
+    "router",
+  ],
 ];
-/** Public names that spell a private address. */
-const addressNames = ["nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me"];
+/** Public names that spell a private address, or lead to one. */
+const addressNames = [
+  ...["nip.io", "sslip.io", "xip.io", "xip.name", "traefik.me", "backname.io", "local-ip.co", "local-ip.sh"],
+  ...["plex.direct", "rbndr.us", "1u.ms", "rebind.network", "localtest.me", "lvh.me", "vcap.me", "fuf.me", "local.gd"],
+  ...["localho.st", "lacolhost.com"],
+];
 
 const label = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 

@@ -9,6 +9,7 @@ import {
   type Upstream,
 } from "../../src/gateway/upstream.ts";
 import { openJob, readJob } from "../../src/gateway/upstream-answer.ts";
+import { SecretSearch } from "../../src/wire/secret-search.ts";
 
 const times: Times = { headMs: 40, bodyMs: 40, streamMs: 80, retryMs: 60 };
 const key = "canary-key-of-the-upstream-0123456789";
@@ -18,7 +19,15 @@ const ok = () => Response.json({ id: "a", status: "IN_QUEUE" });
 const head = { headers: { "Content-Type": "application/json" } };
 
 function upstreamOf(send: Upstream["send"]): Upstream & { send: ReturnType<typeof vi.fn<Upstream["send"]>> } {
-  return { base: "https://up.example.com/v2", key, send: vi.fn(send), breaker: new Breaker(), times };
+  const keySearch = new SecretSearch([key]);
+  return {
+    base: "https://up.example.com/v2",
+    keys: [key],
+    keySearch,
+    send: vi.fn(send),
+    breaker: new Breaker(),
+    times,
+  };
 }
 
 /** As fetch does: nothing, until the signal says so. */

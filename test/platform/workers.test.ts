@@ -24,13 +24,24 @@ describe("a take", () => {
   it("hands over the request as it came, under our id", async () => {
     const e = endpoint();
     const request = {
-      ...{ input: { prompt: "a cat" }, webhook: "https://app.example.com/", policy: { lowPriority: true } },
-      ...{ s3Config: { bucketName: "b" }, extra: [1] },
+      input: { prompt: "a cat" },
+      policy: { lowPriority: true },
+      s3Config: { bucketName: "b" },
+      extra: [1],
     };
     const id = await e.submit({ id: "mine", ...request });
     const response = await take(e);
     expect([response.status, response.headers.get("Content-Type")]).toEqual([200, "application/json"]);
     expect(await response.json()).toEqual({ ...request, id });
+  });
+
+  it.each([10, 2 * 1024 * 1024])("attack H3: tells no worker where its end is told, with %i bytes", async (size) => {
+    const e = endpoint();
+    const webhook = "https://gateway.example.com/hooks/a-bearer-of-ours";
+    await e.submit({ webhook, input: { text: "x".repeat(size) }, extra: 1 });
+    const text = await (await take(e)).text();
+    expect(text).not.toContain("hooks");
+    expect(JSON.parse(text)).toMatchObject({ input: { text: "x".repeat(size) }, extra: 1 });
   });
 
   it("goes in the order of submission, whoever asks", async () => {

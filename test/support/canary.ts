@@ -30,7 +30,34 @@ export function takeFound(): string[] {
 }
 
 export function hear(where: string, text: string): void {
-  for (const key of keys) if (text.includes(key)) found.push(`${where}: …${around(text, key)}…`);
+  for (const said of text.includes("\\") || text.includes("%") ? [text, decoded(text)] : [text]) {
+    for (const key of keys) for (const form of formsOf(key)) if (said.includes(form)) tell(where, said, form);
+  }
+}
+
+function tell(where: string, text: string, form: string): void {
+  found.push(`${where}: …${around(text, form)}…`);
+}
+
+const forms = new Map<string, readonly string[]>();
+
+/** The key, and those characters that it has in base64 whatever stands in front of it. */
+function formsOf(key: string): readonly string[] {
+  const known = forms.get(key);
+  if (known) return known;
+  const encoded = ["", "-", "--"].map((before) => btoa(before + key + "-".repeat(3)).slice(4, key.length));
+  const fresh = [key, ...encoded, ...encoded.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"))];
+  forms.set(key, fresh);
+  return fresh;
+}
+
+/** Written in its own way: what the product understands of spellings is what is tested. */
+function decoded(text: string): string {
+  return text
+    .replace(/\\+u00([0-9a-f]{2})|%([0-9a-f]{2})/gi, (_, escaped, percent) =>
+      String.fromCharCode(Number.parseInt(escaped ?? percent, 16)),
+    )
+    .replace(/\\+([/+=_.-])/g, "$1");
 }
 
 const shownLength = 100;

@@ -5,6 +5,7 @@ import "./one-proxy.ts";
 import { handedOut } from "../../src/gateway/jobs/handed-out.ts";
 import { pendingBinds } from "../../src/gateway/jobs/pending-binds.ts";
 import { listenToApp } from "./canary-at-the-door.ts";
+import { listenAtExits } from "./canary-at-the-exits.ts";
 import { watchForKeys } from "./canary-watch.ts";
 import { emptyStorage } from "./empty-storage.ts";
 
@@ -13,6 +14,7 @@ vi.restoreAllMocks();
 await emptyStorage();
 watchForKeys();
 listenToApp();
+listenAtExits();
 // A call of a test ends when all that goes on beside it has: none waits for others that are to come.
 pendingBinds.flushMs = 0;
 handedOut.everyMs = 0;

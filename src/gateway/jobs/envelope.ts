@@ -7,6 +7,7 @@ import { type ModelInput, Unread } from "../../models/model.ts";
 import { mayMultiply } from "../../models/multipliers.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../wire/request-scan.ts";
+import { isWebhookName } from "../../wire/webhook-name.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
 import type { Amendment } from "../quota/metering.ts";
 import { type LargeBody, parseBody, wholeBytes } from "../request-body.ts";
@@ -60,7 +61,8 @@ export interface Rules {
 export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
   const { target } = rules;
   const { request, input } = check(parseBody(bytes), rules);
-  const { webhook, ...others } = request;
+  const { webhook } = request;
+  const others = Object.fromEntries(Object.entries(request).filter(([name]) => !isWebhookName(name)));
   return {
     input,
     reserveMicroUsd: input && target.model ? target.model.reserve(input) : target.maxMicroUsd,

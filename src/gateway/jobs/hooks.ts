@@ -7,7 +7,9 @@ import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import { bodyProblem } from "../../wire/body-problem.ts";
 import type { Remote } from "../../wire/remote.ts";
+import type { SecretSearch } from "../../wire/secret-search.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { keySearchOf, logOwnKey } from "../own-keys.ts";
 import type { MeteredJob, Metering } from "../quota/metering.ts";
 import { openBody, parseBody } from "../request-body.ts";
 import { usualTimes } from "../upstream.ts";
@@ -30,7 +32,7 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
   const config = c.get("config");
   const hook = await handlesOf(config).verifyHook(c.req.param("hook") ?? "");
   if (!hook) throw new Problem("NOT_FOUND", "There is no such route.");
-  const checked = noticeSchema.safeParse(await readNotice(c.req.raw));
+  const checked = noticeSchema.safeParse(await readNotice(c.req.raw, keySearchOf(config)));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected a job");
   const { id } = checked.data;
   const { admission } = hook;
@@ -74,10 +76,14 @@ function meterOf(c: GatewayContext, id: string): PayersMeter {
 }
 
 /** A notice carries input and output: one that is as large as they may be is held by nobody. */
-async function readNotice(request: Request): Promise<unknown> {
+async function readNotice(request: Request, keySearch: SecretSearch): Promise<unknown> {
   const body = await openBody(request, answerLimitBytes);
-  if ("whole" in body) return parseBody(body.whole);
-  const { job, fault } = await readFacts(body.large.source, { times: usualTimes });
+  if ("whole" in body) {
+    if (!keySearch.finds(body.whole)) return parseBody(body.whole);
+    logOwnKey();
+    throw new Problem("INVALID_REQUEST", "body: expected a job");
+  }
+  const { job, fault } = await readFacts(body.large.source, { times: usualTimes, keySearch });
   if (fault === undefined) return job;
   throw bodyProblem(fault === "sink-gone" || fault === "stopped" ? "source-gone" : fault, answerLimitBytes);
 }

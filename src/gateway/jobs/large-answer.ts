@@ -5,10 +5,10 @@ import { type AnswerFacts, type AnswerScan, scanAnswer } from "../../wire/answer
 import type { ByteSource } from "../../wire/body.ts";
 import type { RelayFault } from "../../wire/json-relay.ts";
 import type { StreamedLinks } from "../images/streamed-links.ts";
+import { logOwnKey } from "../own-keys.ts";
 import type { Ending } from "../quota/metering.ts";
 import { callUpstream, type Upstream } from "../upstream.ts";
 import { answerLimitBytes, readJob, type UpstreamJob } from "../upstream-answer.ts";
-import { logOwnKey } from "../upstream-body.ts";
 import { answerJob, originOf } from "./answer.ts";
 import { handedOut } from "./handed-out.ts";
 import { type Handle, handlesOf, isRef } from "./handle.ts";
@@ -18,8 +18,6 @@ import { measureAsItPasses } from "./passing-body.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { namesNoJob } from "./relay.ts";
 import { completionOf, endingOf, isTold, settle } from "./settling.ts";
-
-const encoder = new TextEncoder();
 
 /** Of a submission the upstream's id is known once it passes by. */
 type Following = { readonly admission: string; readonly ref?: string };
@@ -115,13 +113,13 @@ export interface ReadFacts {
   readonly fault?: RelayFault;
 }
 
-/** Whose answer it is: how long it may take, and which key it may not say where it goes on to a caller. */
-type Teller = Pick<Upstream, "times"> & Partial<Pick<Upstream, "key">>;
+/** Whose answer it is: how long it may take, and which keys it may not say. */
+type Teller = Pick<Upstream, "times" | "keySearch">;
 
 /** As it came but for what is replaced. What was cut off on the way, by either side, has its fault. */
 export function scanLarge(
   source: ByteSource,
-  { times, key }: Teller,
+  { times, keySearch }: Teller,
   scan: Pick<AnswerScan, "replace" | "extend" | "conclude">,
 ) {
   const giveUp = () => source.reader.cancel("too slow").catch(() => {});
@@ -132,7 +130,7 @@ export function scanLarge(
     limitBytes: answerLimitBytes,
     mediaKeys: mediaFields,
     ...scan,
-    ...(key !== undefined && { forbidden: { bytes: encoder.encode(key), found: logOwnKey } }),
+    forbidden: { search: keySearch, found: logOwnKey },
   });
   const ended = done.then(({ facts, fault }) => {
     clearTimeout(timer);

@@ -5,6 +5,7 @@ import type { Ending } from "../quota/metering.ts";
 import type { Answered, Call } from "../upstream.ts";
 import { readObject } from "../upstream-answer.ts";
 import { formatUsd } from "./answer.ts";
+import { GuardedEvents } from "./guarded-events.ts";
 import type { JobCall } from "./job-call.ts";
 import { type GivenAnswer, keepAnswer, keptBytes } from "./kept-answer.ts";
 import type { Attempt } from "./metered.ts";
@@ -93,12 +94,14 @@ export class OpenAiRelay {
     return response;
   }
 
-  /** One branch goes to the client untouched, the other is looked at for what it cost. */
-  #relayEvents({ response, clock, askedAt }: Answered): Response {
+  /** One branch goes to the client, the other is looked at for what it cost. */
+  #relayEvents({ response, clock, askedAt, upstream }: Answered): Response {
     clock.stop();
     const headers = { "Content-Type": eventsType, "Cache-Control": "no-cache" };
-    const [client, seen] = (response.body ?? new Blob().stream()).tee();
-    const watched = new SeenStream(this.#admitted.isKeyed ? keptBytes : 0).read(seen, this.#leaving);
+    const events = new GuardedEvents(response.body ?? new Blob().stream(), upstream.keySearch, this.#leaving);
+    this.#after(events.done);
+    const seen = new SeenStream(this.#admitted.isKeyed ? keptBytes : 0, (piece) => events.look(piece));
+    const watched = seen.read(events.copy, events.over);
     const settled = watched.then((stream) => {
       const bytes = stream.kept();
       const given = bytes && { status: 200, contentType: eventsType, bytes };
@@ -108,7 +111,7 @@ export class OpenAiRelay {
     });
     this.#call.exchange.logAfter = watched;
     this.#after(settled);
-    return new Response(client, { headers });
+    return new Response(events.client, { headers });
   }
 
   #noteCost(costMicroUsd: number | undefined): void {

@@ -22,6 +22,7 @@ export interface Bill {
 
 export class SeenStream {
   readonly #keepBytes: number;
+  readonly #look: ((piece: Uint8Array) => void) | undefined;
   #rest = "";
   #bytes = 0;
   #pieces = 0;
@@ -33,8 +34,9 @@ export class SeenStream {
   #kept: Uint8Array[] | undefined = [];
 
   /** A copy of the stream is kept as long as it has not more than so many bytes. */
-  constructor(keepBytes = 0) {
+  constructor(keepBytes = 0, look?: (piece: Uint8Array) => void) {
     this.#keepBytes = keepBytes;
+    this.#look = look;
   }
 
   /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
@@ -51,6 +53,7 @@ export class SeenStream {
           new Uint8Array(buffer),
         );
         if (value) {
+          this.#look?.(value);
           this.#keep(value);
           this.#take(decoder.decode(value, { stream: true }));
           buffer = value.buffer;

@@ -6,6 +6,7 @@ import { newAdmission } from "../../../src/gateway/admission.ts";
 import type { Sight } from "../../../src/gateway/images/generation.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
+import { keySearchOf } from "../../../src/gateway/own-keys.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
@@ -77,7 +78,8 @@ describe("the first word", () => {
     const send = async () => Response.json({ id: ref, ...painted("https://cdn.example.net/a.png") });
     const upstream = {
       base: "https://models.example.com/v2",
-      key: "key",
+      keys: ["key"],
+      keySearch: keySearchOf(config),
       send,
       breaker: new Breaker(),
       times: usualTimes,

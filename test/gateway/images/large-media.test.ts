@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
+import { keySearchOf } from "../../../src/gateway/own-keys.ts";
 import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
@@ -352,7 +353,13 @@ describe("its job's end", () => {
     const [ref = "", admission = newAdmission(0)] = id.split(".");
     const config = configOf();
     const upstream = {
-      ...{ base: "https://models.example.com/v2", key: "key", breaker: new Breaker(), times: usualTimes },
+      ...{
+        base: "https://models.example.com/v2",
+        keys: ["key"],
+        keySearch: keySearchOf(config),
+        breaker: new Breaker(),
+        times: usualTimes,
+      },
       send: async () => Response.json({ id: ref, ...vast }),
     };
     const vast: Answer = {
