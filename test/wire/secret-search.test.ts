@@ -69,11 +69,14 @@ describe("a secret", () => {
   });
 });
 
+/** In base64 a character at either end is written together with its neighbour: with so few missing the rest is the same. */
+const sharedCharacters = 4;
+
 describe("a text without the secret", () => {
   it("passes as it is, however much of the secret is in it", () => {
     const part = fc
       .tuple(fc.nat(key.length - 1), fc.nat(key.length))
-      .map(([from, to]) => (to - from >= key.length ? "" : key.slice(from, to)));
+      .map(([from, to]) => (to - from > key.length - sharedCharacters ? "" : key.slice(from, to)));
     const spelledPart = fc.tuple(anySpelling, part).map(([spell, text]) => spell(text));
     const sizes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 });
     const search = new SecretSearch([key]);
