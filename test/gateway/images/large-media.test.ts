@@ -352,7 +352,10 @@ describe("its job's end", () => {
     const [ref = "", admission = newAdmission(0)] = id.split(".");
     const config = configOf();
     const upstream = {
-      ...{ base: "https://models.example.com/v2", key: "key", breaker: new Breaker(), times: usualTimes },
+      base: "https://models.example.com/v2",
+      key: "key",
+      breaker: new Breaker(),
+      times: usualTimes,
       send: async () => Response.json({ id: ref, ...vast }),
     };
     const vast: Answer = {
@@ -362,7 +365,8 @@ describe("its job's end", () => {
     const ask = asker(config, imagesOf(config, env).links, upstream, config.publicUrl);
     const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
     expect(answer).toMatchObject({
-      ...{ status: "COMPLETED", costMicroUsd: 2500 },
+      status: "COMPLETED",
+      costMicroUsd: 2500,
       media: [{ key: expect.any(String), media: { owner: "user:ada", url, size: 77, cost: 0.0025 } }],
     });
     await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));
