@@ -26,7 +26,8 @@ app.route(
 
 app.notFound((c) => refuse(noRoute(c), c.get("exchange")));
 app.onError((error, c) => {
-  if (!(error instanceof Problem)) console.error(describeFault(error, c.get("exchange")));
+  if (!(error instanceof Problem))
+    console.error(describeFault(error, c.get("exchange"), c.get("config")?.local === true));
   return refuse(error, c.get("exchange"));
 });
 

@@ -8,6 +8,7 @@ import type { AppContext, AppEnv, Exchange } from "./wire/exchange.ts";
 import { oncePer } from "./wire/once-per.ts";
 import { refuse } from "./wire/refusals.ts";
 import { Reminder } from "./wire/reminder.ts";
+import { letGo } from "./wire/rest-of-body.ts";
 
 const misconfigured = new Problem("MISCONFIGURED", "The deployment is misconfigured. Its log says which setting.");
 
@@ -28,8 +29,10 @@ export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
     await next();
     allowOrigin(c.res.headers, c.req.header("Origin") ?? null, reading.config.allowedOrigins);
   }
-  finish(c.res.headers, exchange, c.req.url);
   const { status } = c.res;
+  const unread = status >= 400 ? letGo(c.req.raw) : undefined;
+  if (unread) await unread;
+  finish(c.res.headers, exchange, c.req.url);
   const log = () => console.log(logLine(c, exchange, status));
   if (exchange.logAfter) c.executionCtx.waitUntil(exchange.logAfter.then(log, log));
   else log();
@@ -77,8 +80,11 @@ function routeOf(c: AppContext): string | undefined {
   return matchedRoutes(c).find(({ method }) => method !== "ALL")?.path;
 }
 
-/** What an unknown error leaves in the log; its message may name a value, so only its place is kept. */
-export function describeFault(error: unknown, exchange: Exchange): string {
-  const place = error instanceof Error ? { error: error.name, stack: error.stack?.split("\n").slice(1, 6) } : {};
-  return JSON.stringify({ requestId: exchange.requestId, code: "INTERNAL", ...place });
+/** What an unknown error leaves in the log. Its message may name a value, so it is for the developer's own terminal. */
+export function describeFault(error: unknown, exchange: Exchange, local: boolean): string {
+  const { requestId } = exchange;
+  if (!(error instanceof Error)) return JSON.stringify({ requestId, code: "INTERNAL" });
+  const stack = error.stack?.split("\n").filter((line) => /^ +at /.test(line));
+  const message = local ? error.message : undefined;
+  return JSON.stringify({ requestId, code: "INTERNAL", error: error.name, message, stack: stack?.slice(0, 5) });
 }

@@ -172,13 +172,14 @@ describe("a preflight", () => {
 });
 
 describe("an unknown error", () => {
-  it("leaves its place in the log, and not its message, which may name a value", () => {
+  it("leaves its place in the log, and its message, which may name a value, on a developer's machine alone", () => {
     const exchange = { requestId: "r-1", startedAt: 0, errorShape: "superset" } as const;
-    const line = describeFault(new TypeError("secret-value"), exchange);
+    expect(JSON.parse(describeFault(new TypeError("a word"), exchange, true))).toMatchObject({ message: "a word" });
+    const line = describeFault(new TypeError("secret-value"), exchange, false);
     expect(line).not.toContain("secret-value");
     expect(JSON.parse(line)).toMatchObject({ requestId: "r-1", code: "INTERNAL", error: "TypeError" });
     expect(JSON.parse(line)).toHaveProperty("stack.0", expect.stringContaining("door.test.ts"));
-    expect(describeFault("secret-value", exchange)).not.toContain("secret-value");
+    expect(describeFault("secret-value", exchange, false)).not.toContain("secret-value");
   });
 });
 

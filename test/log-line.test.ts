@@ -30,7 +30,10 @@ describe("the log", () => {
     expect(log.lines).toEqual([
       {
         requestId: response.headers.get("X-Request-Id"),
-        ...{ method: "POST", status: 405, code: "METHOD_NOT_ALLOWED", ms: expect.any(Number) },
+        method: "POST",
+        status: 405,
+        code: "METHOD_NOT_ALLOWED",
+        ms: expect.any(Number),
       },
     ]);
     expect(log.text()).not.toMatch(/-value|key-in-header/);
@@ -68,8 +71,16 @@ describe("the log", () => {
     const line = log.lines.at(-1) ?? {};
     expect(Object.keys(line)).toEqual(members.filter((name) => name !== "code"));
     expect(line).toMatchObject({
-      ...{ method: "POST", route: "/v2/:model/runsync", path: `/v2/${model}/runsync`, model, operation: "runsync" },
-      ...{ owner: expect.stringMatching(/^[0-9a-f]{16}$/), status: 200, job: "COMPLETED", cost: 0.002, cache: "MISS" },
+      method: "POST",
+      route: "/v2/:model/runsync",
+      path: `/v2/${model}/runsync`,
+      model,
+      operation: "runsync",
+      owner: expect.stringMatching(/^[0-9a-f]{16}$/),
+      status: 200,
+      job: "COMPLETED",
+      cost: 0.002,
+      cache: "MISS",
     });
   });
 });

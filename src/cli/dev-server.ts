@@ -6,7 +6,7 @@ import { type Bundler, openBundler } from "./bundle.ts";
 import { readDevVars, sayUnknown } from "./dev-vars.ts";
 import type { ServerLog } from "./log.ts";
 import { loadMiniflare, miniflareOptions } from "./serve.ts";
-import { readWorkerConfig, settingNamesOf, type WorkerConfig } from "./worker-config.ts";
+import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
 import { root } from "./wrangler.ts";
 
 export interface Wanted {
@@ -98,7 +98,8 @@ export class DevServer {
   #tellOfSettings(config: WorkerConfig, own: Readonly<Record<string, string>>): void {
     const reading = readConfig({ ...config.vars, ...own, ...this.#wanted.settings });
     const wrong = reading.ok ? [] : reading.faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`);
-    const told = [...sayUnknown(own, settingNamesOf(config)), ...wrong].join("\n");
+    const unknown = [...sayUnknown(".dev.vars", own), ...sayUnknown("wrangler.toml", config.vars)];
+    const told = [...unknown, ...wrong].join("\n");
     if (told && told !== this.#lastOfSettings) this.#log.say({ fault: told });
     this.#lastOfSettings = told;
   }

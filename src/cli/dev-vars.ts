@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { settingNames } from "../config.ts";
 
 export function randomSecret(): string {
   return randomBytes(32).toString("base64url");
@@ -34,16 +35,17 @@ export function readDevVars(path: string): Record<string, string> {
   return parseEnv(readFileSync(path, "utf8")) as Record<string, string>;
 }
 
-/** A sentence for each setting that nobody knows, with the known one that was probably meant. */
-export function sayUnknown(set: Readonly<Record<string, string>>, known: readonly string[]): string[] {
+/** A sentence for each setting of a file that nobody knows, with the known one that was probably meant. */
+export function sayUnknown(file: string, set: Readonly<Record<string, unknown>>): string[] {
   return Object.keys(set)
-    .filter((name) => !known.includes(name))
+    .filter((name) => !names.includes(name))
     .map((name) => {
-      const meant = nearest(name, known);
-      return `.dev.vars sets ${name}, which is no setting.${meant ? ` Did you mean ${meant}?` : ""}`;
+      const meant = nearest(name, names);
+      return `${file} sets ${name}, which is no setting.${meant ? ` Did you mean ${meant}?` : ""}`;
     });
 }
 
+const names: readonly string[] = settingNames;
 /** Beyond that many wrong letters it is another word. */
 const mostWrong = 3;
 

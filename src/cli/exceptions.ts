@@ -41,6 +41,11 @@ export class Exceptions {
     return exception;
   }
 
+  /** Of an error that a request was answered for with 500, as the Worker's log tells of it: its place in our source. */
+  placesOf(stack: readonly string[]): readonly string[] {
+    return stack.flatMap((line) => this.#placeOf(line) ?? []);
+  }
+
   #describe(stack: string): Exception {
     const lines = stack.split("\n");
     const message = lines.filter((line) => !/^ +at /.test(line)).join("\n");

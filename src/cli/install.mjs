@@ -1,7 +1,8 @@
 // Installs what is missing, on whatever Node the machine has: it runs before the scripts. `install.mjs test/clients`
 // installs that folder too; `install.mjs --omit=dev` only what `npm start` runs.
-import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -13,12 +14,17 @@ const ownNode = join(root, "node_modules/.bin/node");
 const toRunOnly = "--omit=dev";
 const args = process.argv.slice(2);
 const omitsDev = args.includes(toRunOnly);
-for (const folder of ["", ...args.filter((arg) => arg !== toRunOnly)]) {
-  if (hasPackages(join(root, folder), omitsDev)) continue;
+const needsNode = !runsScripts("node") && !runsScripts(ownNode);
+// Each install waits for disk and network most of the time: they go on together.
+const fetching = needsNode ? fetchNode() : undefined;
+await Promise.all(["", ...args.filter((arg) => arg !== toRunOnly)].map(installMissing));
+if (fetching) provideNode(await fetching);
+
+async function installMissing(folder) {
+  if (hasPackages(join(root, folder), omitsDev)) return;
   console.log(`Installing the packages of ${join(folder, "package-lock.json")} …`);
-  install(join(root, folder));
+  await install(join(root, folder));
 }
-if (!runsScripts("node") && !runsScripts(ownNode)) provideNode();
 
 /** Each package of the lockfile at the version that it names, the binaries of other systems aside. */
 function hasPackages(folder, withoutDev) {
@@ -39,8 +45,11 @@ function install(folder) {
   // The engine notices of Node 20 are for the machine's own Node; everything here runs on one that is new enough.
   const quietly = ["--no-audit", "--no-fund", "--loglevel=error"];
   const all = [...how, ...quietly, ...(omitsDev ? [toRunOnly] : [])];
-  const { status } = spawnSync("npm", all, { cwd: folder, stdio: "inherit", shell: isWindows });
-  if (status !== 0) process.exit(status ?? 1);
+  const npm = spawn("npm", all, { cwd: folder, stdio: "inherit", shell: isWindows });
+  return new Promise((resolve) => {
+    npm.on("error", () => process.exit(1));
+    npm.on("exit", (status) => (status === 0 ? resolve() : process.exit(status ?? 1)));
+  });
 }
 
 /** The scripts are TypeScript, which is to run as it stands, and ask whether they are the main module. */
@@ -49,12 +58,19 @@ function runsScripts(node) {
   return spawnSync(node, ["--input-type=module", "--eval", asks]).status === 0;
 }
 
-/** Its lockfile is apart, so that a machine with a newer Node downloads nothing of it. */
-function provideNode() {
-  const folder = join(root, "node_modules/.cache/sluice-node");
+/** Its lockfile is apart, so that a machine with a newer Node downloads nothing of it; its folder too, while npm makes the other one anew. */
+async function fetchNode() {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-node-"));
   cpSync(join(root, "src/cli/node"), folder, { recursive: true });
   console.log("Installing a Node for the scripts, which need 22.18 or later …");
-  install(folder);
+  await install(folder);
+  return folder;
+}
+
+function provideNode(fetched) {
+  const folder = join(root, "node_modules/.cache/sluice-node");
+  cpSync(fetched, folder, { recursive: true });
+  rmSync(fetched, { recursive: true });
   const { optionalDependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const programs = Object.keys(optionalDependencies).map((name) => join(folder, "node_modules", name, "bin/node"));
   const [program] = programs.filter(existsSync);

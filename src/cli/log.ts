@@ -43,7 +43,14 @@ export class ServerLog {
     const line = parse(message);
     const exchange = readExchange(line);
     if (exchange) return requestLine(exchange, at, this.#style.colours);
-    const { faults } = (line ?? {}) as { faults?: unknown };
+    const {
+      faults,
+      error,
+      message: said = "",
+      stack,
+    } = (line ?? {}) as Partial<Record<"faults" | "error" | "message" | "stack", unknown>>;
+    if (Array.isArray(stack))
+      return this.#sayException({ message: `${error}: ${said}`, places: this.exceptions.placesOf(stack) });
     if (!Array.isArray(faults)) return message;
     return faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`).join("\n");
   }

@@ -1,5 +1,6 @@
 // What `npm start` may be told.
 import { parseArgs } from "node:util";
+import { builtInPlanNames } from "../config.ts";
 
 export const help = `npm start -- [options]
 
@@ -35,6 +36,9 @@ export function readOptions(args: readonly string[]): StartOptions | string {
   const { host, plan, json, state } = values;
   for (const [name, value] of Object.entries({ host, plan, state })) {
     if (value === "") return `--${name} takes a value. npm start -- --help explains it.`;
+  }
+  if (plan !== undefined && !builtInPlanNames.some((name) => name === plan)) {
+    return `--plan takes ${builtInPlanNames.join(", ")}, not ${plan}`;
   }
   return { port, host, plan, json, state, help: values.help };
 }

@@ -20,7 +20,10 @@ const { host, port, plan, state: folder } = options;
 const state = resolve(folder);
 
 const serving = await endOrphan(state);
-if (!(await isFree())) {
+const probed = await probe();
+if (probed !== undefined && probed !== "EADDRINUSE")
+  fail(`${host} is no address of this machine to listen on: ${probed}`);
+if (probed !== undefined) {
   fail(`Port ${port} is taken. Choose another: npm start -- --port ${port === 65_535 ? 8787 : port + 1}`);
 }
 if (serving !== undefined) {
@@ -46,13 +49,13 @@ const server = await DevServer.start({ host, port, state, settings }, log).catch
 console.log(options.json ? JSON.stringify({ serves: addressOf(host, port) }) : firstScreen(host, port, server.hasPage));
 watchSources(() => server.rebuild());
 
-/** Asked first, since whoever holds the port might answer in our name. */
-function isFree(): Promise<boolean> {
+/** Asked first, since whoever holds the port might answer in our name. Undefined where it can be listened on. */
+function probe(): Promise<string | undefined> {
   // A page that asks again and again until we serve would keep the probe open.
-  const probe = createServer((socket) => socket.destroy());
+  const server = createServer((socket) => socket.destroy());
   return new Promise((resolve) => {
-    probe.once("error", () => resolve(false));
-    probe.listen(port, host, () => probe.close(() => resolve(true)));
+    server.once("error", ({ code = "unknown" }: NodeJS.ErrnoException) => resolve(code));
+    server.listen(port, host, () => server.close(() => resolve(undefined)));
   });
 }
 

@@ -37,8 +37,3 @@ export interface Assets {
 export function readWorkerConfig(file = join(root, "wrangler.toml")): WorkerConfig {
   return parse(readFileSync(file, "utf8")) as unknown as WorkerConfig;
 }
-
-/** The names of all settings: a variable or a secret that is not named there is known to nobody. */
-export function settingNamesOf({ vars, secrets }: WorkerConfig): readonly string[] {
-  return [...Object.keys(vars), ...secrets.required];
-}

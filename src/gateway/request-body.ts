@@ -1,6 +1,7 @@
 // A request's body at the gateway's door: held where it is small, handed over where it is not, refused where it is too large.
 import { type ByteSource, isSmall, parseJson, readHead, readSmall, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
+import { restOf } from "../wire/rest-of-body.ts";
 
 /** What is read whole, parsed, and may be reused or joined; a larger body streams. */
 export const wholeBytes = 256 * 1024;
@@ -18,7 +19,9 @@ export async function openBody(request: Request, limitBytes: number): Promise<Op
   if (length !== undefined && length > limitBytes) throw bodyProblem("too-large", limitBytes);
   const head = isSmall(request) ? await readSmall(request) : await readHead(request.body, wholeBytes, length);
   if ("fault" in head) throw bodyProblem(head.fault, limitBytes);
-  return head.ended ? { whole: head.bytes } : { large: { source: head, length, limitBytes } };
+  if (head.ended) return { whole: head.bytes };
+  const source = { head: head.head, reader: restOf(request, head.reader) };
+  return { large: { source, length, limitBytes } };
 }
 
 /** A large body, piece by piece within its limit; a piece's bytes are gone once it was taken. Answers with its length. */

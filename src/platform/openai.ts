@@ -129,7 +129,11 @@ const errors = [
 export const openaiOperations: readonly Operation[] = [
   { ...base, method: "get", summary: "OpenAI's reading routes, such as v1/models", answer: z.looseObject({}), errors },
   {
-    ...{ ...base, method: "post", summary: "OpenAI's calls, such as v1/chat/completions" },
-    ...{ body: callSchema, answer: z.looseObject({}), errors },
+    ...base,
+    method: "post",
+    summary: "OpenAI's calls, such as v1/chat/completions",
+    body: callSchema,
+    answer: z.looseObject({}),
+    errors,
   },
 ];

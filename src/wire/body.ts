@@ -14,7 +14,10 @@ export interface ByteSource {
 export type ByteReader = Pick<ReadableStreamBYOBReader, "closed" | "cancel" | "readAtLeast">;
 
 export type BodyFault = "too-large" | "source-gone";
-export type Head = { ended: true; bytes: Uint8Array } | ({ ended: false } & ByteSource) | { fault: BodyFault };
+export type Head =
+  | { ended: true; bytes: Uint8Array }
+  | { ended: false; head: Uint8Array; reader: ReadableStreamBYOBReader }
+  | { fault: BodyFault };
 export type Whole = { bytes: Uint8Array } | { fault: BodyFault };
 export type ParsedBody = { value: unknown; bytes: Uint8Array } | { fault: BodyFault | JsonFault };
 
@@ -90,7 +93,6 @@ export async function readWhole(
   length?: number,
 ): Promise<Whole> {
   if (length !== undefined && length > limitBytes) {
-    await body?.cancel("too large").catch(() => {});
     return { fault: "too-large" };
   }
   const head = await readHead(body, limitBytes, length);

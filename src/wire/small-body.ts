@@ -1,6 +1,8 @@
 // Bodies that are small by nature, read whole and never past their bound.
 import * as z from "zod";
 import { describeFaults, Problem } from "../errors.ts";
+import { statedLength } from "./body.ts";
+import { bodyProblem } from "./body-problem.ts";
 
 const smallBytes = 64 * 1024;
 
@@ -34,9 +36,14 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
+function brokeOff(): never {
+  throw bodyProblem("source-gone", smallBytes);
+}
+
 /** A request's JSON body as its schema has it. No body at all reads as `{}`. */
 export async function readSmallJson<T extends z.ZodType>(request: Request, schema: T): Promise<z.output<T>> {
-  const bytes = await readBounded(request.body, smallBytes);
+  const stated = statedLength(request.headers) ?? 0;
+  const bytes = stated > smallBytes ? undefined : await readBounded(request.body, smallBytes).catch(brokeOff);
   if (!bytes) throw new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${smallBytes} bytes.`);
   const value = bytes.byteLength === 0 ? {} : parseJson(bytes);
   if (value === undefined) throw new Problem("INVALID_JSON", "The body is not JSON in UTF-8.");

@@ -36,10 +36,16 @@ export const benches: Readonly<Record<string, Bench>> = {
       const effort = { ...often, quiet: isQuiet(jitter) };
       const rows = await onStage(small ? 4 : 64, (stage) => measureRelays(stage, effort));
       const headings = {
-        ...{ row: "What is asked", beside: "beside" },
-        ...{ otherPerSecond: "its requests/s", perSecond: "Sluice's", rate: "ratio" },
-        ...{ otherCpuMs: "its CPU a request, ms", cpuMs: "Sluice's", cpu: "ratio" },
-        ...{ addedP50Ms: "added wait, ms", addedP99Ms: "at p99" },
+        row: "What is asked",
+        beside: "beside",
+        otherPerSecond: "its requests/s",
+        perSecond: "Sluice's",
+        rate: "ratio",
+        otherCpuMs: "its CPU a request, ms",
+        cpuMs: "Sluice's",
+        cpu: "ratio",
+        addedP50Ms: "added wait, ms",
+        addedP99Ms: "at p99",
       };
       return tableOf(headings, rows);
     },
@@ -61,8 +67,12 @@ export const benches: Readonly<Record<string, Bench>> = {
     measure: async ({ small }) => {
       const rows = await onStage(1, (stage) => measureTransfers(stage, small ? 1 : 7));
       const headings = {
-        ...{ row: "What is sent", passthroughMs: "its time, ms", gatewayMs: "Sluice's" },
-        ...{ time: "ratio", cpu: "ratio of the CPU", addedMB: "added memory, MB" },
+        row: "What is sent",
+        passthroughMs: "its time, ms",
+        gatewayMs: "Sluice's",
+        time: "ratio",
+        cpu: "ratio of the CPU",
+        addedMB: "added memory, MB",
       };
       return tableOf(headings, rows);
     },
@@ -71,8 +81,11 @@ export const benches: Readonly<Record<string, Bench>> = {
     title: "A film of 20 MB down: how far a process that has served pictures grows",
     measure: async ({ small }) => {
       const headings = {
-        ...{ row: "What is fetched", passthroughGrewMB: "bare passthrough, MB", gatewayGrewMB: "Sluice, MB" },
-        ...{ passthroughMs: "its time, ms", gatewayMs: "Sluice's" },
+        row: "What is fetched",
+        passthroughGrewMB: "bare passthrough, MB",
+        gatewayGrewMB: "Sluice, MB",
+        passthroughMs: "its time, ms",
+        gatewayMs: "Sluice's",
       };
       return tableOf(headings, await measureFilms(small ? 1 : 3));
     },
@@ -82,8 +95,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     measure: async ({ small }) => {
       const row = await onStage(1, (stage) => measureStart(stage, small ? 1 : 7));
       const headings = {
-        ...{ passthroughCpuMs: "CPU of the bare passthrough, ms", gatewayCpuMs: "CPU of Sluice, ms" },
-        ...{ bundleKB: "bundle, KB", bundleGzipKB: "gzip, KB" },
+        passthroughCpuMs: "CPU of the bare passthrough, ms",
+        gatewayCpuMs: "CPU of Sluice, ms",
+        bundleKB: "bundle, KB",
+        bundleGzipKB: "gzip, KB",
       };
       return tableOf(headings, [row]);
     },
@@ -93,8 +108,13 @@ export const benches: Readonly<Record<string, Bench>> = {
     measure: async ({ small }) => {
       const effort = small ? { rounds: 1, loadMs: 150, streamMs: 50 } : { rounds: 7, loadMs: 700, streamMs: 400 };
       const headings = {
-        ...{ who: "Who relays", runsOn: "runs on", perSecond: "requests/s", cpuMs: "CPU a request, ms" },
-        ...{ cpu: "ratio to the first", streamCpuMs: "CPU a stream, ms", streamCpu: "ratio to the first" },
+        who: "Who relays",
+        runsOn: "runs on",
+        perSecond: "requests/s",
+        cpuMs: "CPU a request, ms",
+        cpu: "ratio to the first",
+        streamCpuMs: "CPU a stream, ms",
+        streamCpu: "ratio to the first",
       };
       return tableOf(headings, await onStage(64, (stage) => measurePeers(stage, effort)));
     },
@@ -120,7 +140,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     title: "One payer alone: runs with quota through one meter, 32 at once",
     measure: async ({ small }) => {
       const headings = {
-        ...{ objectsOn: "Objects on", admitsPerSecond: "admits/s", cpuMs: "CPU a request, ms", p50Ms: "p50, ms" },
+        objectsOn: "Objects on",
+        admitsPerSecond: "admits/s",
+        cpuMs: "CPU a request, ms",
+        p50Ms: "p50, ms",
       };
       return tableOf(headings, await measureOnePayer(small ? { rounds: 1, loadMs: 200 } : { rounds: 7, loadMs: 1000 }));
     },
@@ -129,8 +152,12 @@ export const benches: Readonly<Record<string, Bench>> = {
     title: "One endpoint at the contract's own rates, runs and statuses at once",
     measure: async ({ small }) => {
       const headings = {
-        ...{ operation: "Operation", asked: "asked", errors: "errors", seconds: "in seconds" },
-        ...{ p50Ms: "p50, ms", p99Ms: "p99, ms" },
+        operation: "Operation",
+        asked: "asked",
+        errors: "errors",
+        seconds: "in seconds",
+        p50Ms: "p50, ms",
+        p99Ms: "p99, ms",
       };
       return tableOf(headings, await measureRates(small ? 0.1 : 1));
     },
@@ -152,7 +179,10 @@ export const benches: Readonly<Record<string, Bench>> = {
       const few = { templates: 100, pods: 100 };
       const sizes = [few, small ? { templates: 1000, pods: 1000 } : { templates: 100_000, pods: 10_000 }];
       const headings = {
-        ...{ question: "Question", templates: "templates", pods: "Pods", ms: "ms" },
+        question: "Question",
+        templates: "templates",
+        pods: "Pods",
+        ms: "ms",
         ratio: "ratio to few",
       };
       return tableOf(headings, await measureManagement(sizes, small ? 1 : 7, small ? 5 : 100));

@@ -187,7 +187,8 @@ function crowd(): Promise<Client>[] {
     const payer = await Payer.mint(server, user, rules, index % 2 === 0 ? "operator" : "token");
     const orders = Array.from({ length: ordersEach }, (_, n) => ({
       ...(n % 2 === 0 ? imageOrder(user, n) : textOrder(user, n)),
-      ...{ operation: n % 5 === 0 ? ("runsync" as const) : ("run" as const), ttlMs },
+      operation: n % 5 === 0 ? ("runsync" as const) : ("run" as const),
+      ttlMs,
       ...(n % 4 < 2 && { key: `${user}-${n}` }),
     }));
     return { payer, orders, accepted: new Map<string, string>(), ended: new Set<string>(), refusals: [] };

@@ -29,7 +29,8 @@ const block = (heading: string, language: string, which = 0) => here(blocksUnder
 
 function shell(lines: string, env: Record<string, string> = {}) {
   const ran = spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", lines], {
-    ...{ env: { ...process.env, ...env }, encoding: "utf8" },
+    env: { ...process.env, ...env },
+    encoding: "utf8",
   });
   expect(ran.status, `${ran.stdout}\n${ran.stderr}`).toBe(0);
   return ran.stdout;
@@ -117,7 +118,8 @@ describe("the backend", () => {
   it("mints a user's token, and knows the gateway's webhooks from others", async () => {
     const env = { GATEWAY_URL: server.url, APP_SECRET: testSettings.APP_SECRET };
     const { tokenFor, isOurs } = (await runBlock(block("A backend", "js"), {
-      ...{ process: { env }, createHmac },
+      process: { env },
+      createHmac,
     })) as unknown as Backend;
     const app = { Authorization: `Bearer ${testSettings.APP_SECRET}` };
     const asked = await fetch(`${server.url}/tokens/webhook-secret`, { headers: app });

@@ -8,8 +8,8 @@ import { inParallel } from "../support/serve-eventually.ts";
 import { testSettings } from "../support/settings.ts";
 
 const flux = "black-forest-labs-flux-1-schnell";
-/** An endpoint without a worker: its jobs wait, and calls for them are held. */
-const waiting = "waiting";
+/** Endpoints without a worker: their jobs wait, and calls for them are held. A storm is shared, since each takes a thousand runs in ten seconds. */
+const [waiting, other] = ["waiting", "waiting-too"];
 const heldMs = 5000;
 const rounds = [1, 2, 3];
 
@@ -17,30 +17,31 @@ let server: NpmStart;
 let unhurt: Unhurt;
 let visitor: string;
 let user: string;
+/** The flood shield lets a payer through a thousand times in ten seconds. */
+let friend: string;
 let caller: Caller;
 
 beforeAll(async () => {
-  server = await NpmStart.start({ args: ["--plan", "anonymous"], settings: { ENDPOINTS: waiting } });
+  server = await NpmStart.start({ args: ["--plan", "anonymous"], settings: { ENDPOINTS: `${waiting},${other}` } });
   unhurt = new Unhurt(server);
   caller = new Caller(server.url);
   const opened = JSON.stringify({ passthrough: true, maxUsd: 0 });
-  await caller.ask("PUT", `/admin/models/${waiting}`, testSettings.ADMIN_TOKEN, opened);
+  for (const name of [waiting, other])
+    await caller.ask("PUT", `/admin/models/${name}`, testSettings.ADMIN_TOKEN, opened);
   visitor = tokenOf(await caller.ask("POST", "/sessions", "", "{}"));
-  user = tokenOf(await caller.ask("POST", "/tokens", testSettings.APP_SECRET, `{"user":"ada","plan":"unlimited"}`));
+  user = await mint("ada");
+  friend = await mint("bob");
 });
 afterAll(() => server.stop());
 
+const mint = async (user: string) =>
+  tokenOf(await caller.ask("POST", "/tokens", testSettings.APP_SECRET, JSON.stringify({ user, plan: "unlimited" })));
 const tokenOf = ({ body }: Answer) => body.token ?? "";
 const hold = () => caller.ask("POST", `/v2/${waiting}/runsync?wait=${heldMs}`, user, `{"input":{}}`);
 const times = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** Served; or refused by the flood shield (more than a thousand in ten seconds), or too late on a machine that is busy. */
-const isFine = ({ status, body }: Answer) =>
-  status === 200 || body.code === "RATE_LIMITED" || body.code === "UPSTREAM_TIMEOUT";
-
-function brokenOff(error: Error & { code?: string }): undefined {
-  if (error.code !== "ECONNRESET" && error.code !== "EPIPE") throw error;
-}
+/** A call that is held may come too late where the machine is busy. */
+const isFine = ({ status, body }: Answer) => status === 200 || body.code === "UPSTREAM_TIMEOUT";
 
 beforeEach(() => caller.withFreshConnections());
 
@@ -57,13 +58,9 @@ describe.each(rounds)("npm start, round %i", (round) => {
   it("outlives photos of 3 MB that a plan refuses", async () => {
     const image = `data:image/png;base64,${"A".repeat(3_000_000)}`;
     const photo = JSON.stringify({ input: { prompt: "a", image } });
-    // The runtime hangs up on a body that nobody reads; a client that still writes may then miss the answer.
-    const heard: Answer[] = [];
-    for (let tries = 0; heard.length < 3 && tries < 50; tries++) {
-      const answer = await caller.ask("POST", "/v2/p-video/run", visitor, photo).catch(brokenOff);
-      if (answer) heard.push(answer);
+    for (const _ of times(3)) {
+      expect((await caller.ask("POST", "/v2/p-video/run", visitor, photo)).status).toBe(429);
     }
-    expect(heard.map(({ status }) => status)).toEqual([429, 429, 429]);
     await unhurt.expect();
   });
 
@@ -74,8 +71,7 @@ describe.each(rounds)("npm start, round %i", (round) => {
       yield Buffer.from(`"}}`);
     };
     const refused = await caller.ask("POST", `/v2/${flux}/run`, user, chunks());
-    // The model service behind the gateway has the same limit, and may be the first to refuse.
-    expect(refused.body.code).toMatch(/^(PAYLOAD_TOO_LARGE|UPSTREAM_INVALID)$/);
+    expect(refused).toMatchObject({ status: 413, body: { code: "PAYLOAD_TOO_LARGE" } });
     await unhurt.expect();
   });
 
@@ -86,13 +82,15 @@ describe.each(rounds)("npm start, round %i", (round) => {
   });
 
   it("outlives a storm of 1,100 submits over 24 connections, and 300 held calls", async () => {
-    const submits = await inParallel(times(1100), 24, () =>
-      caller.ask("POST", `/v2/${waiting}/run`, user, `{"input":{}}`),
+    const submits = await inParallel(times(1100), 24, (n) =>
+      caller.ask("POST", `/v2/${n % 2 ? waiting : other}/run`, n % 2 ? user : friend, `{"input":{}}`),
     );
-    expect(submits.filter((answer) => !isFine(answer))).toEqual([]);
+    expect(submits.filter(({ status }) => status !== 200)).toEqual([]);
     const held = await Promise.all(times(300).map(hold));
     expect(held.filter((answer) => !isFine(answer))).toEqual([]);
-    await caller.ask("POST", `/v2/${waiting}/purge-queue`, testSettings.ADMIN_TOKEN, "");
+    for (const name of [waiting, other]) {
+      await caller.ask("POST", `/v2/${name}/purge-queue`, testSettings.ADMIN_TOKEN, "");
+    }
     if (round === 1) await unhurt.settle();
     await unhurt.expect();
   });

@@ -34,7 +34,8 @@ describe("a chat", () => {
     const response = await endpoint(text).send("POST", chat, ask("hello"));
     expect([response.status, response.headers.get("Content-Type")]).toEqual([200, "application/json"]);
     expect(await response.json()).toMatchObject({
-      ...{ object: "chat.completion", cost: expect.any(Number) },
+      object: "chat.completion",
+      cost: expect.any(Number),
       choices: [{ message: { role: "assistant", content: expect.stringContaining("hello") }, finish_reason: "stop" }],
       usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },
     });

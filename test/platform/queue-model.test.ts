@@ -63,8 +63,15 @@ const submit = operation(
       ...(webhook && { webhook: "https://sluice.test/healthz" }),
     });
     jobs.push({
-      ...{ id, ttlMs: ttl, submittedAt: Date.now(), takes: 0, givenBack: 0, runsBefore: 0, purged: false },
-      ...{ worker: undefined, over: false },
+      id,
+      ttlMs: ttl,
+      submittedAt: Date.now(),
+      takes: 0,
+      givenBack: 0,
+      runsBefore: 0,
+      purged: false,
+      worker: undefined,
+      over: false,
     });
   },
 );

@@ -79,7 +79,9 @@ function workerService(
   objectsService: string | undefined,
 ): string {
   const rates = config.ratelimits.map(({ name, simple: { limit, period } }) => ({
-    ...{ name, limit: floodLimit ?? limit, period },
+    name,
+    limit: floodLimit ?? limit,
+    period,
   }));
   const objects = config.durable_objects.bindings;
   const from = objectsService === undefined ? "" : `, serviceName = ${text(objectsService)}`;

@@ -244,7 +244,11 @@ describe("a large request", () => {
     let sent = 0;
     const { source } = cutSource(bytes, [5]);
     const { stream, done } = scanRequest<string>({
-      ...{ source, length: bytes.length, limitBytes: MiB, inject, bufferBytes: 4096 },
+      source,
+      length: bytes.length,
+      limitBytes: MiB,
+      inject,
+      bufferBytes: 4096,
       verdict: async ({ input }) => {
         await new Promise((resolve) => setTimeout(resolve, 20));
         expect(sent).toBe(bytes.length + inject.length - 1);

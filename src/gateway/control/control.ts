@@ -99,7 +99,9 @@ export class Control extends DurableObject<Env> {
     this.#sql.exec("UPDATE latest SET version = ?", version);
     this.#sql.exec(
       `INSERT INTO ${table} VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET value = ?2, version = ?3`,
-      ...[name, value, version],
+      name,
+      value,
+      version,
     );
   }
 }

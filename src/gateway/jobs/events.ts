@@ -95,7 +95,10 @@ function sourceOf(call: JobCall, job: Handle, signal: AbortSignal) {
   const model = call.target.name;
   const ask = (operation: string, query?: string) =>
     callUpstream(upstream, {
-      ...{ method: "GET", segments: [model, operation, job.ref], repeatable: operation === "status", signal },
+      method: "GET",
+      segments: [model, operation, job.ref],
+      repeatable: operation === "status",
+      signal,
       ...(query !== undefined && { query, waitMs: pollWaitMs }),
     });
   return {

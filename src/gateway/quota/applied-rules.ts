@@ -39,7 +39,9 @@ function apply(rules: readonly Rule[], prefix: string, target: Target | undefine
   const met = rules.filter((rule) => !target || covers(rule, target.model, target.kind));
   const names = namesOf(met, prefix);
   return met.map((rule, at) => ({
-    ...{ rule, name: names[at] ?? "", scope: scopeOf(rule) },
+    rule,
+    name: names[at] ?? "",
+    scope: scopeOf(rule),
     covers: (model, kind) => covers(rule, model, kind),
   }));
 }

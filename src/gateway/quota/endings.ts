@@ -7,7 +7,7 @@ import { isShare, type Job } from "./job.ts";
 import { dueAt, lastAnswerMs } from "./job-timing.ts";
 import type { End } from "./jobs.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { Ending, Settled } from "./metering.ts";
+import type { Binding, Ending, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
 
 export class Endings {
@@ -101,7 +101,19 @@ export class Endings {
     });
   }
 
-  /** The upstream does not know the job any more, or nobody ever learned of it. */
+  /** The upstream does not know the job, or knows it no more. What a notice alone named was never known to be this job. */
+  forget({ admission, upstreamId }: Binding, now: number): void {
+    const job = this.#stores.jobs.findOpen(admission);
+    /** The relay may have named the true one meanwhile. */
+    if (!job || job.upstreamId !== upstreamId) return;
+    if (isNamed(job)) this.assume(admission, now);
+    else
+      this.#stores.single(() =>
+        this.#stores.jobs.update(job, { upstreamId: null, noticeAt: null, dueAt: job.expiresAt }),
+      );
+  }
+
+  /** Nobody will ever learn of its end. */
   assume(admission: string, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);
     if (job) this.#stores.transaction(() => this.#assume(job, now));
@@ -145,6 +157,11 @@ export class Endings {
 /** Whose end the upstream may tell: one whose id is known. */
 function isAsked(job: Job): boolean {
   return job.upstreamId !== null && !isShare(job);
+}
+
+/** By the relay, or as the job that it runs again. */
+function isNamed({ boundAt, retryOf }: Job): boolean {
+  return boundAt !== null || retryOf !== null;
 }
 
 /** What was asked before a retry was accepted says nothing of the retry. */

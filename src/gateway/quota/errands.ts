@@ -32,14 +32,15 @@ export class Errands {
   }
 
   async follow(job: Job): Promise<void> {
-    const { model, upstreamId, owner, admission, expiresAt } = job;
+    const { model, upstreamId, owner, admission } = job;
     if (upstreamId === null) return;
     const askedAt = this.#meter.clock();
     const answer = await this.#meter.ask({ model, upstreamId, owner, admission }).catch(() => "unreachable" as const);
     const now = this.#meter.clock();
     if (typeof answer === "object") await this.#settleAnswer(answer, { admission, upstreamId, askedAt }, now);
+    if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     /** It was the last question: whatever is not known by now is assumed. */
-    if (answer === "unknown" || expiresAt <= askedAt) this.#meter.endings.assume(admission, now);
+    if (job.expiresAt <= askedAt) this.#meter.endings.assume(admission, now);
   }
 
   async #settleAnswer(

@@ -22,7 +22,14 @@ export class Gallery {
     this.#tables.need("media");
     this.#sql.exec(
       `INSERT OR IGNORE INTO media (owner, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[owner, key, field, model, cost, size, completedAt, expiresAt],
+      owner,
+      key,
+      field,
+      model,
+      cost,
+      size,
+      completedAt,
+      expiresAt,
     );
     this.prune(now);
   }
@@ -47,7 +54,11 @@ export class Gallery {
         `SELECT ${columns} FROM media
          WHERE owner = ? AND (completedAt, key) < (?, ?) AND expiresAt > ? AND removed = 0
          ORDER BY completedAt DESC, key DESC LIMIT ?`,
-        ...[owner, completedAt, key, now, count],
+        owner,
+        completedAt,
+        key,
+        now,
+        count,
       )
       .toArray();
   }

@@ -37,7 +37,11 @@ export class Idempotency {
     this.#tables.need("idempotency");
     this.#sql.exec(
       `INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, admission, expiresAt) VALUES (?, ?, ?, ?, ?)`,
-      ...[owner, key, fingerprint, admission, now + dayMs],
+      owner,
+      key,
+      fingerprint,
+      admission,
+      now + dayMs,
     );
     this.prune(now);
   }

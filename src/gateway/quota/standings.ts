@@ -65,7 +65,13 @@ const unforeseen = () => undefined;
 function costStanding(account: Account | undefined, limit: number): Standing {
   const { used, reserved } = account?.money.spent("ever", 0, () => true) ?? unspent;
   return {
-    ...{ name: "token-cost", unit: "usd", scope: "of this token", limit, used, reserved, windowSeconds: undefined },
+    name: "token-cost",
+    unit: "usd",
+    scope: "of this token",
+    limit,
+    used,
+    reserved,
+    windowSeconds: undefined,
     freesTo: () => Number.POSITIVE_INFINITY,
   };
 }

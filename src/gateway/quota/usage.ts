@@ -64,7 +64,11 @@ export const spentSchema = z.object({ usd: z.number(), assumedUsd: z.number(), r
 export function renderLimit({ name, unit, limit, used, reserved, resetsAt }: LimitUsage): z.output<typeof limitSchema> {
   const shown = (amount: number) => (unit === "usd" ? microUsdAsUsd(amount) : amount);
   return {
-    ...{ name, unit, limit: shown(limit), used: shown(used), reserved: shown(reserved) },
+    name,
+    unit,
+    limit: shown(limit),
+    used: shown(used),
+    reserved: shown(reserved),
     remaining: shown(Math.max(0, limit - used)),
     resetsAt: resetsAt === null ? null : new Date(resetsAt).toISOString(),
   };

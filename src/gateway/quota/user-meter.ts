@@ -77,7 +77,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, () => remote<Budget>(env.BUDGET, budgetName));
     this.#asking = new AskedAdmissions({
       stores: this.#stores,
-      admissions: new Admissions(this.#stores),
+      admissions: this.#admissions,
       endings: this.#endings,
       slices: this.#slices,
       released: this.#released,

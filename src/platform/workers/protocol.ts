@@ -145,11 +145,16 @@ export const workerOperations: readonly Operation[] = [
     answer: z.looseObject({}),
   },
   {
-    ...{ ...asked, path: `${base}/job-take-batch/{worker}`, summary: "Take several jobs" },
-    ...{ query: batchSchema, answer: z.array(z.looseObject({})) },
+    ...asked,
+    path: `${base}/job-take-batch/{worker}`,
+    summary: "Take several jobs",
+    query: batchSchema,
+    answer: z.array(z.looseObject({})),
   },
   {
-    ...{ ...asked, path: `${base}/job-stop/{worker}`, summary: "What to stop, held until there is something" },
+    ...asked,
+    path: `${base}/job-stop/{worker}`,
+    summary: "What to stop, held until there is something",
     answer: z.object({ jobsToStop: z.array(z.string()) }),
   },
   {

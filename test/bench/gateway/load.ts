@@ -56,7 +56,10 @@ export function requestText(
   more: Readonly<Record<string, string>> = {},
 ): string {
   const headers = {
-    ...{ Host: "gateway.example.com", Authorization: `Bearer ${token}`, Accept: "*/*", ...more },
+    Host: "gateway.example.com",
+    Authorization: `Bearer ${token}`,
+    Accept: "*/*",
+    ...more,
     ...(body !== "" && { "Content-Type": "application/json", "Content-Length": String(Buffer.byteLength(body)) }),
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);

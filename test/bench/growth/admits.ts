@@ -24,19 +24,23 @@ export function measureAdmits(upstream: WorkerdProcess, effort: GrowthEffort): P
 
 const kind = "image";
 const request: Omit<AdmitRequest, "admission"> = {
-  ...{
-    owner: `user:${user}`,
-    model,
-    kind,
-    operation: "run",
-    plan: "bench",
-    planFrom: "token",
-    plans: plansText({ bench: rules }),
-    token: undefined,
-  },
+  owner: `user:${user}`,
+  model,
+  kind,
+  operation: "run",
+  plan: "bench",
+  planFrom: "token",
+  plans: plansText({ bench: rules }),
+  token: undefined,
   bearer: { issuedAt: Date.now(), tokenId: undefined },
-  ...{ reserveMicroUsd: 20_000, ttlMs: 86_400_000, retentionMs: 1_800_000, webhook: undefined, idempotency: undefined },
-  ...{ inputBytes: 100, hasNotice: true, hasCeiling: false },
+  hasCeiling: false,
+  inputBytes: 100,
+  hasNotice: true,
+  reserveMicroUsd: 20_000,
+  ttlMs: 86_400_000,
+  retentionMs: 1_800_000,
+  webhook: undefined,
+  idempotency: undefined,
 };
 
 /** The meter alone: no relay around it in which a growing cost would be lost. */

@@ -84,15 +84,22 @@ function plantPast(database: DatabaseSync, jobs: number): void {
   const admission = "printf('%023d', n)";
   const kept = Math.min(copies, keptJobs);
   copyRow(database, "ended", kept, {
-    ...{ admission, upstreamId: "upstreamId || '-' || n", idempotencyKey: "'past-' || n" },
-    ...{ admittedAt: earlier("admittedAt"), endedAt: earlier("endedAt") },
+    admission,
+    upstreamId: "upstreamId || '-' || n",
+    idempotencyKey: "'past-' || n",
+    admittedAt: earlier("admittedAt"),
+    endedAt: earlier("endedAt"),
   });
   copyRow(database, "idempotency", copies, {
-    ...{ admission, key: "'past-' || n", upstreamId: "upstreamId || '-' || n", expiresAt: earlier("expiresAt") },
+    admission,
+    key: "'past-' || n",
+    upstreamId: "upstreamId || '-' || n",
+    expiresAt: earlier("expiresAt"),
   });
   copyRow(database, "media", copies, {
     key: "lower(hex(randomblob(16))) || substr(key, 33)",
-    ...{ completedAt: earlier("completedAt"), expiresAt: earlier("expiresAt") },
+    completedAt: earlier("completedAt"),
+    expiresAt: earlier("expiresAt"),
   });
   countPast(database, { jobs, kept });
 }

@@ -52,7 +52,10 @@ function ours({ servers, tokens }: Stage): Relay[] {
   const ask = (body: string) => tokens.map((token) => requestText("POST", path, token, body));
   const subjects = ["passthrough", "unmetered", "gateway"] as const;
   return subjects.map((subject) => ({
-    ...{ who: subjectNames[subject], runsOn: "workerd", process: servers[subject], ask },
+    who: subjectNames[subject],
+    runsOn: "workerd",
+    process: servers[subject],
+    ask,
   }));
 }
 
@@ -109,8 +112,13 @@ async function measure(relays: readonly Relay[], { rounds, loadMs, streamMs }: P
   const toBare = (own: readonly number[], other: readonly number[] = []) =>
     own === other ? undefined : paired(own, other);
   return found.map(({ relay: { who, runsOn }, perSecond, cpu, stream }) => ({
-    ...{ who, runsOn, perSecond: median(perSecond), cpuMs: median(cpu), cpu: toBare(cpu, bare?.cpu) },
-    ...{ streamCpuMs: median(stream), streamCpu: toBare(stream, bare?.stream) },
+    who,
+    runsOn,
+    perSecond: median(perSecond),
+    cpuMs: median(cpu),
+    cpu: toBare(cpu, bare?.cpu),
+    streamCpuMs: median(stream),
+    streamCpu: toBare(stream, bare?.stream),
   }));
 }
 

@@ -4,7 +4,13 @@ import { ControlReader, type ReadChanges } from "../../../src/gateway/control/co
 import type { ControlChanges } from "../../../src/gateway/control/control-view.ts";
 
 const changes = (version: number, change: Partial<ControlChanges> = {}): ControlChanges => ({
-  ...{ restarted: false, version, plans: [], models: [], users: [], tokens: [], ceilings: [] },
+  restarted: false,
+  version,
+  plans: [],
+  models: [],
+  users: [],
+  tokens: [],
+  ceilings: [],
   ...change,
 });
 const revoked = (owner: string, value = 50) => ({ users: [{ name: owner, value }] });

@@ -27,7 +27,12 @@ describe("CONTROL", () => {
     expect(await control.snapshot(version)).toBeUndefined();
     await control.setModel("poet", { enabled: false, passthrough: false });
     expect(await control.snapshot(version)).toEqual({
-      ...{ restarted: false, version: version + 1, plans: [], users: [], tokens: [], ceilings: [] },
+      restarted: false,
+      version: version + 1,
+      plans: [],
+      users: [],
+      tokens: [],
+      ceilings: [],
       models: [{ name: "poet", value: { enabled: false, passthrough: false } }],
     });
   });

@@ -353,13 +353,11 @@ describe("its job's end", () => {
     const [ref = "", admission = newAdmission(0)] = id.split(".");
     const config = configOf();
     const upstream = {
-      ...{
-        base: "https://models.example.com/v2",
-        keys: ["key"],
-        keySearch: keySearchOf(config),
-        breaker: new Breaker(),
-        times: usualTimes,
-      },
+      base: "https://models.example.com/v2",
+      keys: ["key"],
+      keySearch: keySearchOf(config),
+      breaker: new Breaker(),
+      times: usualTimes,
       send: async () => Response.json({ id: ref, ...vast }),
     };
     const vast: Answer = {

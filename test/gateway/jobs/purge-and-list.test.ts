@@ -44,7 +44,10 @@ describe("purging and listing", () => {
     const page = await upstream.call("GET", `/v2/${model}/requests?offset=1&limit=1`);
     expect(await page.json()).toEqual({
       requests: [{ id: expect.stringMatching(/^job-2\./), status: "IN_QUEUE", submittedAt: expect.any(String) }],
-      ...{ total: 3, offset: 1, limit: 1, hasMore: true },
+      total: 3,
+      offset: 1,
+      limit: 1,
+      hasMore: true,
     });
     const empty = await upstream.call("GET", `/v2/${model}/requests`, { key: await upstream.token("eve") });
     expect(await empty.json()).toMatchObject({ requests: [], total: 0 });

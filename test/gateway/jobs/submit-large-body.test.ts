@@ -20,7 +20,9 @@ describe("a large body", () => {
     expect(await response.json()).toMatchObject({ status: "IN_QUEUE", id: expect.stringMatching(/^job-1\./) });
     const [seen] = upstream.seen;
     expect(JSON.parse(seen?.body ?? "")).toEqual({
-      ...{ input: { prompt: "a lighthouse", image: filler }, policy: { ttl: 60_000 }, own: [1] },
+      input: { prompt: "a lighthouse", image: filler },
+      policy: { ttl: 60_000 },
+      own: [1],
       webhook: expect.stringMatching(/^https:\/\/gateway\.example\.com\/hooks\/[0-9a-f]{64}\./),
     });
     expect(seen?.headers.get("Authorization")).toBe(`Bearer ${upstreamKey}`);

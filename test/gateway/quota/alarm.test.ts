@@ -53,7 +53,10 @@ describe("a job that nobody follows", () => {
   it("is asked about within the retention of its result, and its result is kept", async () => {
     const admission = await bound();
     const asked = await answering(async () => ({
-      ...{ status: "COMPLETED", costMicroUsd: 9000, completedAt: noon + 5000, body: '{"status":"COMPLETED"}' },
+      status: "COMPLETED",
+      costMicroUsd: 9000,
+      completedAt: noon + 5000,
+      body: '{"status":"COMPLETED"}',
     }));
     await at(noon + 10 * minuteMs);
     await ring();

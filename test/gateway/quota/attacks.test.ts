@@ -41,9 +41,7 @@ const retrying = (first: AdmitRequest) =>
 
 /** As a poll by the first handle tells it. */
 const seen = ({ admission }: AdmitRequest, now: number, status: JobState, costMicroUsd: number | null = null) =>
-  meter().settle(
-    ending(admission, { ...{ upstreamId, status, costMicroUsd }, askedAt: now, seenAt: now, completedAt: now }),
-  );
+  meter().settle(ending(admission, { upstreamId, status, costMicroUsd, askedAt: now, seenAt: now, completedAt: now }));
 
 beforeEach(async () => {
   vi.spyOn(console, "warn").mockReturnValue();
@@ -230,11 +228,23 @@ describe("attack H4: text for nothing", () => {
 
 describe("attack M4: answers from the cache, without end", () => {
   const hit = (key: string): Hit => ({
-    ...{ plan: "anonymous", planFrom: "token" as const, plans: "{}", token: undefined, hasCeiling: true },
-    ...{ owner: "user:ada", bearer: request().bearer, model: "flux", kind: "image" },
+    plan: "anonymous",
+    planFrom: "token" as const,
+    plans: "{}",
+    token: undefined,
+    hasCeiling: true,
+    owner: "user:ada",
+    bearer: request().bearer,
+    model: "flux",
+    kind: "image",
     row: {
-      ...{ key, field: "image_url", model: "flux", cost: 0, size: null },
-      ...{ completedAt: noon, expiresAt: noon + dayMs },
+      key,
+      field: "image_url",
+      model: "flux",
+      cost: 0,
+      size: null,
+      completedAt: noon,
+      expiresAt: noon + dayMs,
     },
   });
 

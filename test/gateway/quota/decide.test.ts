@@ -14,7 +14,13 @@ const never = Number.POSITIVE_INFINITY;
 function standing(change: Partial<Standing>): Standing {
   const windowSeconds = 60;
   return {
-    ...{ name: "rule", unit: "requests", scope: "in a minute", limit: 10, used: 0, reserved: 0, windowSeconds },
+    name: "rule",
+    unit: "requests",
+    scope: "in a minute",
+    limit: 10,
+    used: 0,
+    reserved: 0,
+    windowSeconds,
     freesTo: () => now + 1500,
     ...change,
   };

@@ -125,7 +125,11 @@ export const commands: fc.Arbitrary<Command[]> = fc.array(
     {
       weight: 6,
       arbitrary: of("settle", {
-        ...{ job, status: state, cost, withId: fc.boolean(), agoMs: fc.constantFrom(0, 0, 5 * secondMs) },
+        job,
+        status: state,
+        cost,
+        withId: fc.boolean(),
+        agoMs: fc.constantFrom(0, 0, 5 * secondMs),
         times: fc.integer({ min: 1, max: 3 }),
       }),
     },
@@ -245,7 +249,10 @@ export class Ledger {
     const asked = request({
       ...plan,
       ...kinds[drawn.kind],
-      ...{ admission: this.#newAdmission(), ttlMs: drawn.ttl, hasNotice, hasCeiling },
+      admission: this.#newAdmission(),
+      ttlMs: drawn.ttl,
+      hasNotice,
+      hasCeiling,
       operation: how === "joined" ? "run" : how,
       reserveMicroUsd: how === "joined" ? 0 : drawn.reserve * drawn.times,
       ...(how === "joined" && { joined: true }),
@@ -270,7 +277,9 @@ export class Ledger {
     const { admission } = first.asked;
     const asked = {
       ...first.asked,
-      ...{ admission: this.#newAdmission(), operation: "retry" as const, idempotency: undefined },
+      admission: this.#newAdmission(),
+      operation: "retry" as const,
+      idempotency: undefined,
       retryOf: { admission, upstreamId: first.upstreamId },
     };
     const known = await this.#expectAdmitted(asked, first.chain, first.upstreamId);
@@ -282,7 +291,8 @@ export class Ledger {
     const { admission } = known.asked;
     const before = this.#find(admission);
     const answer = await this.#meter.amend(admission, {
-      ...{ terms: { ...plan, token: known.asked.token, hasCeiling: known.asked.hasCeiling }, inputBytes: 1000 },
+      terms: { ...plan, token: known.asked.token, hasCeiling: known.asked.hasCeiling },
+      inputBytes: 1000,
       reserveMicroUsd: reserve,
     });
     const after = this.#find(admission);
@@ -293,8 +303,13 @@ export class Ledger {
   #hit(key: number): void {
     const { now } = this.#world;
     const row = {
-      ...{ key: `hit-${key}`, field: "image_url", model: "flux", cost: 0, size: null },
-      ...{ completedAt: now, expiresAt: now + 7 * dayMs },
+      key: `hit-${key}`,
+      field: "image_url",
+      model: "flux",
+      cost: 0,
+      size: null,
+      completedAt: now,
+      expiresAt: now + 7 * dayMs,
     };
     const { owner, bearer, model, kind } = request();
     const before = this.#rows();
@@ -365,8 +380,13 @@ export class Ledger {
     const { now } = this.#world;
     const before = this.#rows();
     const settled = this.#meter.settle({
-      ...{ admission: asked.admission, upstreamId: withId ? upstreamId : null, status, costMicroUsd: cost as number },
-      ...{ askedAt: now - agoMs, seenAt: now, completedAt: now - agoMs },
+      admission: asked.admission,
+      upstreamId: withId ? upstreamId : null,
+      status,
+      costMicroUsd: cost as number,
+      askedAt: now - agoMs,
+      seenAt: now,
+      completedAt: now - agoMs,
     });
     const after = this.#find(settled.admission);
     if (!after) return;

@@ -43,3 +43,23 @@ it("asks about the id of a notice that came before the relay's word, which goes 
   await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "job-1" });
   expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: "job-2", endedAt: null });
 });
+
+it.each(["open", "in doubt"])(
+  "an id that the upstream does not know ends no admission that is %s, and costs nothing",
+  async (stage) => {
+    await at(noon);
+    await runInDurableObject(stubOf(payer), (object) => {
+      object.ask = async () => "unknown";
+    });
+    const job = request({ ...asynchronous, hasNotice: true });
+    await meterOf(payer).admit(job);
+    if (stage === "in doubt") await meterOf(payer).doubt(job.admission);
+    await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "made-up" });
+    await at(noon + 2_500);
+    await runDurableObjectAlarm(stubOf(payer));
+    expect(await meterOf(payer).job(job.admission)).toMatchObject({ endedAt: null });
+    await at(noon + 11 * 60_000);
+    await runDurableObjectAlarm(stubOf(payer));
+    expect(await meterOf(payer).job(job.admission)).toMatchObject({ costMicroUsd: 0, isAssumed: true });
+  },
+);

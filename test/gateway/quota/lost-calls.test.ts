@@ -224,7 +224,8 @@ describe("fault L4: a budget that is behind midnight already", () => {
     await budgetClock(midnight + 10);
     await at(midnight - 10);
     expect(await meter().admit(request({ hasCeiling: true }))).toMatchObject({
-      ...{ code: "QUOTA_EXCEEDED", retryAfterSeconds: 1 },
+      code: "QUOTA_EXCEEDED",
+      retryAfterSeconds: 1,
     });
   });
 });

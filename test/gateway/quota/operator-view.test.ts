@@ -87,7 +87,9 @@ describe("a user", () => {
     const { token, user } = await (await send(here, "POST", "/sessions")).json<{ token: string; user: string }>();
     await submit(here, token);
     expect(await read(admin("GET", "/users/addr:127.0.0.1%2F32", undefined, here))).toMatchObject({
-      ...{ user: "addr:127.0.0.1/32", plan: "anonymous", planFrom: "session" },
+      user: "addr:127.0.0.1/32",
+      plan: "anonymous",
+      planFrom: "session",
     });
     for (const [method, body] of [
       ["GET", undefined],

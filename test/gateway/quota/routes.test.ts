@@ -253,7 +253,8 @@ describe("a user's counters", () => {
     });
     await evictDurableObject(stubOf("user:ada"));
     expect(await read(admin("POST", "/users/ada/recount"))).toMatchObject({
-      ...{ was: { ...is, reservedUsd: 2400 }, is },
+      was: { ...is, reservedUsd: 2400 },
+      is,
       off: expect.arrayContaining(["ever flux"]),
     });
     await evictDurableObject(stubOf("user:ada"));

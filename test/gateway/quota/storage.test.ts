@@ -91,8 +91,11 @@ class Planted {
     this.#endings.endOverdue(now);
     const job = {
       ...usual,
-      ...{ admission: `${1e9 + at}`, model: models[at % models.length] ?? "", ttlMs: 3_600_000 },
-      ...{ plan: "tested", plans: plansText({ tested: rules }) },
+      admission: `${1e9 + at}`,
+      model: models[at % models.length] ?? "",
+      ttlMs: 3_600_000,
+      plan: "tested",
+      plans: plansText({ tested: rules }),
       idempotency: at % 10 === 0 ? { key: `${at}`, fingerprint: "f" } : undefined,
       token: at % 20 === 0 ? { id: `token-${Math.floor(at / 50)}`, rules, maxCostMicroUsd: 1e12 } : undefined,
     };

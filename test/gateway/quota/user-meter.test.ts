@@ -37,17 +37,16 @@ describe("an admission", () => {
       costMicroUsd: null,
     });
     expect(await meter().settle(ending(job.admission))).toEqual({
-      ...{
-        admission: job.admission,
-        first: true,
-        chargedMicroUsd: 15_000,
-        isAssumed: false,
-        isOver: true,
-        wantsNotice: false,
-      },
+      admission: job.admission,
+      first: true,
+      chargedMicroUsd: 15_000,
+      isAssumed: false,
+      isOver: true,
+      wantsNotice: false,
     });
     expect(await meter().settle(ending(job.admission, { costMicroUsd: 99 }))).toMatchObject({
-      ...{ first: false, chargedMicroUsd: 15_000 },
+      first: false,
+      chargedMicroUsd: 15_000,
     });
     expect(await totals()).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
     expect(await meter().job(job.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 15_000 });

@@ -61,8 +61,15 @@ describe("an object that dies after it admitted", () => {
       expect(counted(state.storage.sql)).toBe(4);
 
       const expected = {
-        ...{ "requests-minute": 7, "requests-day-flux": 6, jobs: 6, "usd-day": 135_000 },
-        ...{ "token-requests-minute": 5, "token-cost": 100_000, known: 15_000, assumed: 0, reserved: 120_000 },
+        "requests-minute": 7,
+        "requests-day-flux": 6,
+        jobs: 6,
+        "usd-day": 135_000,
+        "token-requests-minute": 5,
+        "token-cost": 100_000,
+        known: 15_000,
+        assumed: 0,
+        reserved: 120_000,
       };
       expect(used(meter)).toEqual(expected);
       const woken = wake(state, world);

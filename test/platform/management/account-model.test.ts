@@ -54,7 +54,9 @@ const command = fc.oneof(
   }),
   fc.record({
     do: fc.constant("delete" as const),
-    ...{ as, of: pick, what: fc.constantFrom("auths", "templates", "volumes", "pods", "endpoints") },
+    as,
+    of: pick,
+    what: fc.constantFrom("auths", "templates", "volumes", "pods", "endpoints"),
   }),
   fc.record({ do: fc.constant("ring" as const), as }),
   fc.record({ do: fc.constant("pass" as const), ms: fc.nat(150 * minute) }),
@@ -67,8 +69,11 @@ const command = fc.oneof(
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
 const paths = {
-  ...{ auths: "containerregistryauth", templates: "templates", volumes: "networkvolumes" },
-  ...{ pods: "pods", endpoints: "endpoints" },
+  auths: "containerregistryauth",
+  templates: "templates",
+  volumes: "networkvolumes",
+  pods: "pods",
+  endpoints: "endpoints",
 } as const;
 type Resource = keyof typeof paths;
 
@@ -83,7 +88,11 @@ class Run {
   readonly model = new Model();
   /** All ids that ever were, whosever, deleted or not. */
   readonly made: Record<Resource, { as: AccountName; id: string }[]> = {
-    ...{ auths: [], templates: [], volumes: [], pods: [], endpoints: [] },
+    auths: [],
+    templates: [],
+    volumes: [],
+    pods: [],
+    endpoints: [],
   };
   #count = 0;
 
