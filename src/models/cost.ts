@@ -22,10 +22,18 @@ const whole = (value: unknown): number | undefined =>
 /** A streamed answer counts its tokens chunk by chunk. */
 function costOfUsage(answers: Answer[], price: TokenPrice): number | undefined {
   const usages = answers.map((answer) => answer["usage"]).filter(isObject);
-  if (usages.length === 0) return undefined;
-  const input = sum(usages.map((usage) => tokens(usage, "input", "prompt_tokens", "input_tokens")));
-  const output = sum(usages.map((usage) => tokens(usage, "output", "completion_tokens", "output_tokens")));
+  if (usages.length === 0 || !usages.every(countsTokens)) return undefined;
+  const input = sum(usages.map((usage) => tokens(usage, ...inputNames)));
+  const output = sum(usages.map((usage) => tokens(usage, ...outputNames)));
   return input === undefined || output === undefined ? undefined : whole(price.cost(input, output));
+}
+
+const inputNames = ["input", "prompt_tokens", "input_tokens"];
+const outputNames = ["output", "completion_tokens", "output_tokens"];
+
+/** One that names no count that is known here says nothing of the cost. */
+function countsTokens(usage: Answer): boolean {
+  return [...inputNames, ...outputNames].some((name) => usage[name] !== undefined);
 }
 
 /** The same count under the name that this dialect has for it; an embedding, say, has no output at all. */

@@ -14,6 +14,16 @@ const containers: ReadonlySet<string> = new Set([
   "options",
 ]);
 
+/** Members that hold what is said, and schemas in which any name may stand: they do not say how often. */
+const said: ReadonlySet<string> = new Set([
+  "messages",
+  "tools",
+  "functions",
+  "response_format",
+  "guided_json",
+  "metadata",
+]);
+
 export interface Multiplier {
   /** `["sampling_params", "n"]` */
   readonly path: readonly string[];
@@ -26,8 +36,15 @@ export function multipliersOf(body: Readonly<Record<string, unknown>>, above: re
     const path = [...above, name];
     if (value === null || value === undefined) return [];
     if (multiplierName.test(name) || (value instanceof Unread && containers.has(name))) return [{ path, value }];
-    return containers.has(name) && isObject(value) ? multipliersOf(value, path) : [];
+    if (said.has(name)) return [];
+    return within(value).flatMap((inner) => multipliersOf(inner, path));
   });
+}
+
+/** Whatever a client wraps them into: the service may look there. */
+function within(value: unknown): Record<string, unknown>[] {
+  if (Array.isArray(value)) return value.flatMap(within);
+  return isObject(value) ? [value] : [];
 }
 
 /** Whether a member of this name must be read to know what a body costs. */

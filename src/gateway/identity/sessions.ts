@@ -26,7 +26,10 @@ export const issuedSchema = z
   .object({ token: z.string(), user: z.string(), plan: z.string(), expiresAt: z.iso.datetime() })
   .meta({ id: "IssuedToken" });
 
-/** A session that is still good is renewed: its jobs and pictures stay its own. It gives no new quota either way. */
+/**
+ * A session that is still good is renewed: its jobs and pictures stay its own, and whoever pays for them pays on, wherever
+ * the visitor is by now. It gives no new quota either way.
+ */
 export function sessionRoutes(identifyCaller: IdentifyCaller): Hono<GatewayEnv> {
   return new Hono<GatewayEnv>().post("/sessions", async (c) => {
     const config = c.get("config");
@@ -36,22 +39,26 @@ export function sessionRoutes(identifyCaller: IdentifyCaller): Hono<GatewayEnv> 
     const payer = address && addressPayer(address);
     if (!payer) throw new Problem("FORBIDDEN", "The address that the request comes from is not known.");
     if (config.anonymous === "turnstile") await demandTurnstile(config, turnstile, address, c.req.url);
-    const owner = (await ownerSoFar(c, identifyCaller)) ?? anonymousOwner(randomHex());
-    const { token, expiresAt } = await mintSession(
-      signingKeysOf(config),
-      { owner, payer },
-      c.get("exchange").startedAt,
-    );
-    return c.json({ token, user: owner, plan: config.sessionPlan, expiresAt: new Date(expiresAt).toISOString() });
+    const visitor = (await visitorSoFar(c, identifyCaller)) ?? { owner: anonymousOwner(randomHex()), payer };
+    const { token, expiresAt } = await mintSession(signingKeysOf(config), visitor, c.get("exchange").startedAt);
+    return c.json({
+      token,
+      user: visitor.owner,
+      plan: config.sessionPlan,
+      expiresAt: new Date(expiresAt).toISOString(),
+    });
   });
 }
 
 /** Whatever else the caller holds, or held, is no reason to refuse a session that anybody may have. */
-async function ownerSoFar(c: GatewayContext, identifyCaller: IdentifyCaller): Promise<string | undefined> {
+async function visitorSoFar(
+  c: GatewayContext,
+  identifyCaller: IdentifyCaller,
+): Promise<{ owner: string; payer: string } | undefined> {
   if (!c.req.header("Authorization")) return undefined;
   try {
-    const { principal } = await identifyCaller(c);
-    return principal.kind === "anonymous" ? principal.owner : undefined;
+    const { kind, owner, payer } = (await identifyCaller(c)).principal;
+    return kind === "anonymous" ? { owner, payer } : undefined;
   } catch (error) {
     if (error instanceof Problem && error.status < 500) return undefined;
     throw error;

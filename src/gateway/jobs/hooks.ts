@@ -40,8 +40,9 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
   const job = await meter.job(admission);
   if (!job || (job.upstreamId ?? id) !== id) throw new Problem("JOB_NOT_FOUND", "job not found");
   if (isOver(job)) return received(c);
-  // The relay tells the true id within a second. Until then nobody knows whether the notice is of this job.
-  if (job.upstreamId === null && job.endedAt === null) {
+  // The relay names the job itself. Until then nobody knows whether the notice is of this one.
+  const isUnproven = job.upstreamId === null;
+  if (isUnproven && job.endedAt === null) {
     await meter.lookAgain({ admission, upstreamId: id });
     return received(c);
   }
@@ -54,7 +55,8 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
     return received(c);
   }
   const { status, costMicroUsd, completedAt, media, body = "" } = asked;
-  const ending = { admission, upstreamId: id, status, costMicroUsd, completedAt, media };
+  const kept = isUnproven ? undefined : media;
+  const ending = { admission, upstreamId: id, status, costMicroUsd, completedAt, media: kept, isUnproven };
   await settle(meter, { ...ending, askedAt, seenAt: Date.now() }, () => body);
   return received(c);
 }

@@ -70,7 +70,9 @@ export class Admissions {
     if (!job) return lost;
     const { terms, reserveMicroUsd } = amendment;
     const target = { model: job.model, kind: job.kind || undefined };
-    const standings = this.#standings(this.#subjects(terms, job.operation, now), target, now).filter(isMoney);
+    /** Its money counts on the day that it was admitted on. */
+    const subjects = this.#subjects(terms, job.operation, now);
+    const standings = this.#standings(subjects, target, job.admittedAt).filter(isMoney);
     const added = { reserveMicroUsd: Math.max(0, reserveMicroUsd - job.reserved) };
     const refusal = refuse(standings, added, now);
     if (refusal) return refusal;
@@ -169,6 +171,7 @@ export class Admissions {
       inputBytes: request.inputBytes,
       pieces: 0,
       textBytes: 0,
+      earlierCost: 0,
       hasNotice: hasNotice ? 1 : 0,
       webhook: request.webhook ?? (retryOf ? this.#chain.webhookOf(retryOf.admission) : null),
       noticed: 0,

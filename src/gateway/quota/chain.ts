@@ -16,14 +16,16 @@ export class Chain {
     return newest;
   }
 
-  /** The upstream runs the job again: what was before cost nothing, and what it handed out is the retry's. */
+  /** The upstream runs the job again: one charge for all its runs, the retry's, which takes over what they cost and handed out. */
   accept(retry: Job, now: number): void {
     const { jobs } = this.#stores;
     for (const older of this.#before(retry)) {
       const { pieces, textBytes } = older;
-      if (pieces > 0 || textBytes > 0) {
-        jobs.update(retry, { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes });
-        jobs.update(older, { pieces: 0, textBytes: 0 });
+      const stated = older.endedAt !== null && older.assumed === 0 ? older.charged : 0;
+      const earlierCost = Math.max(retry.earlierCost, older.earlierCost, stated);
+      if (pieces > 0 || textBytes > 0 || earlierCost > retry.earlierCost) {
+        jobs.update(retry, { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes, earlierCost });
+        jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0 });
       }
       const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);
       this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);

@@ -16,6 +16,11 @@ const failed: Charge = { microUsd: 0, assumed: false };
 /** A cost that cannot be true counts as none; one far above the estimate counts as it is. */
 export function chargeOf(job: Job, status: JobState, cost: unknown, assumedMicroUsd = job.reserved): Charge {
   if (job.operation === "joined") return shared;
+  const ofThisRun = chargeOfRun(job, status, cost, assumedMicroUsd);
+  return { ...ofThisRun, microUsd: Math.max(ofThisRun.microUsd, job.earlierCost) };
+}
+
+function chargeOfRun(job: Job, status: JobState, cost: unknown, assumedMicroUsd: number): Charge {
   if (status === "FAILED") return failed;
   const truth = trueCost(cost);
   if (truth !== undefined) return { microUsd: truth, assumed: false };
@@ -31,7 +36,7 @@ function trueCost(cost: unknown): number | undefined {
 
 /** Nobody will tell: the upstream knows the job no more, cannot be reached, or never answered. */
 export function assumedCharge(job: Job): Charge {
-  return { microUsd: unknownCost(job), assumed: true };
+  return { microUsd: Math.max(unknownCost(job), job.earlierCost), assumed: true };
 }
 
 function unknownCost(job: Job): number {

@@ -35,10 +35,10 @@ export class Endings {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending);
     if (!job || isStale(job, ending)) return this.#unchanged(job ?? named, ending);
-    if (isSettled(job, ending)) return this.#unchanged(job, ending);
+    if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
-      if (ending.upstreamId !== null && !this.#mayBeRefused(job, ending)) {
+      if (ending.upstreamId !== null && !ending.isUnproven && !this.#mayBeRefused(job, ending)) {
         this.#bindings.bindWithin(job, ending.upstreamId, now);
       }
       if (isFinal(ending.status)) this.#settle(job, ending, now);
@@ -48,14 +48,14 @@ export class Endings {
     });
   }
 
-  #unchanged(job: Job | undefined, { admission, status }: Ending): Settled {
+  #unchanged(job: Job | undefined, { admission, status, isUnproven }: Ending): Settled {
     return {
       admission: job?.admission ?? admission,
       first: false,
       chargedMicroUsd: job?.charged ?? 0,
       isAssumed: job?.assumed === 1,
-      isOver: job?.endedAt !== null,
-      wantsNotice: isFinal(status) && job?.endedAt != null && job.webhook !== null && job.noticed === 0,
+      isOver: job !== undefined && job.endedAt !== null,
+      wantsNotice: !isUnproven && isFinal(status) && job?.endedAt != null && job.webhook !== null && job.noticed === 0,
     };
   }
 
@@ -74,9 +74,11 @@ export class Endings {
 
   #settle(job: Job, ending: Ending, now: number): void {
     if (job.endedAt !== null && !job.assumed) return;
-    const charge = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
-    /** An assumption is corrected by a truth, not by another assumption. */
-    if (job.endedAt !== null && charge.assumed) return;
+    const said = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
+    const charge = ending.isUnproven ? { ...said, assumed: true } : said;
+    /** An assumption is corrected by a truth, not by another assumption; what a notice names can only raise it. */
+    const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
+    if (job.endedAt !== null && charge.assumed && !isRaised) return;
     if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: it is assumed");
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
     const endedAt = Math.max(ending.completedAt, job.admittedAt);
@@ -162,6 +164,11 @@ function isAsked(job: Job): boolean {
 /** By the relay, or as the job that it runs again. */
 function isNamed({ boundAt, retryOf }: Job): boolean {
   return boundAt !== null || retryOf !== null;
+}
+
+/** What a notice named before the relay did, and the relay named another one. */
+function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boolean {
+  return ending.isUnproven === true && boundAt !== null && upstreamId !== ending.upstreamId;
 }
 
 /** What was asked before a retry was accepted says nothing of the retry. */

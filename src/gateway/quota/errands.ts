@@ -7,7 +7,7 @@ import { deliverWebhook } from "./client-webhook.ts";
 import type { Endings } from "./endings.ts";
 import type { Job } from "./job.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { AskUpstream } from "./metering.ts";
+import type { AskUpstream, Ending, UpstreamAnswer } from "./metering.ts";
 import type { Network } from "./network.ts";
 import type { OwedEnd } from "./network-ends.ts";
 import type { Notice } from "./outbox.ts";
@@ -37,7 +37,9 @@ export class Errands {
     const askedAt = this.#meter.clock();
     const answer = await this.#meter.ask({ model, upstreamId, owner, admission }).catch(() => "unreachable" as const);
     const now = this.#meter.clock();
-    if (typeof answer === "object") await this.#settleAnswer(answer, { admission, upstreamId, askedAt }, now);
+    const isUnproven = job.boundAt === null && job.retryOf === null;
+    if (typeof answer === "object")
+      await this.#settleAnswer(answer, { admission, upstreamId, askedAt, isUnproven }, now);
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     /** It was the last question: whatever is not known by now is assumed. */
     if (job.expiresAt <= askedAt) this.#meter.endings.assume(admission, now);
@@ -45,10 +47,10 @@ export class Errands {
 
   async #settleAnswer(
     answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
-    asked: Pick<Job, "admission"> & { upstreamId: string; askedAt: number },
+    asked: Pick<Ending, "admission" | "upstreamId" | "askedAt" | "isUnproven">,
     now: number,
   ): Promise<void> {
-    const { status, costMicroUsd, completedAt, media, body } = answer;
+    const { status, costMicroUsd, completedAt, media, body } = asked.isUnproven ? withoutOutput(answer) : answer;
     if (body !== undefined) await keepResult(this.#env.IMAGES, asked.admission, body);
     const { wantsNotice, admission } = this.#meter.endings.settle(
       { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
@@ -86,4 +88,13 @@ function configOf(env: Env): Config {
   const reading = readConfig(env);
   if (!reading.ok) throw new Error("misconfigured");
   return reading.config;
+}
+
+/** It may be another's job: nothing of what it made is kept or told. */
+function withoutOutput({
+  media: _,
+  body: __,
+  ...said
+}: Exclude<UpstreamAnswer, string>): Exclude<UpstreamAnswer, string> {
+  return said;
 }

@@ -45,6 +45,8 @@ export type Job = {
   /** Text that its owner was given so far. */
   pieces: number;
   textBytes: number;
+  /** The most that the upstream stated for an earlier run of the same job: its retry does not cost less. */
+  earlierCost: number;
   readonly hasNotice: 0 | 1;
   webhook: string | null;
   /** 1 once its webhook's body is in the outbox, or nobody will bring one. */
@@ -87,6 +89,7 @@ export const openColumns: readonly (keyof Job)[] = [
   "inputBytes",
   "pieces",
   "textBytes",
+  "earlierCost",
   "hasNotice",
   "webhook",
   "noticed",

@@ -125,6 +125,8 @@ export interface Ending {
   readonly seenAt: number;
   /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
   readonly completedAt: number;
+  /** A notice alone says that the job with this id is the admission's: the end is assumed, and binds nothing. */
+  readonly isUnproven?: boolean;
   /** The links that its media is kept under. */
   readonly media?: readonly { readonly key: string; readonly media: Omit<GalleryRow, "key"> }[] | undefined;
 }

@@ -27,6 +27,7 @@ const job = `
   inputBytes INTEGER NOT NULL CHECK (inputBytes >= 0),
   pieces INTEGER NOT NULL CHECK (pieces >= 0),
   textBytes INTEGER NOT NULL CHECK (textBytes >= 0),
+  earlierCost INTEGER NOT NULL CHECK (earlierCost >= 0),
   hasNotice INTEGER NOT NULL CHECK (hasNotice IN (0, 1)),
   webhook TEXT,
   noticed INTEGER NOT NULL CHECK (noticed IN (0, 1)),

@@ -67,6 +67,7 @@ export function rowOf(change: Partial<Job> = {}): Job {
     inputBytes: 400,
     pieces: 0,
     textBytes: 0,
+    earlierCost: 0,
     hasNotice: 0,
     webhook: null,
     noticed: 0,

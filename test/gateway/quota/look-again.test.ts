@@ -63,3 +63,21 @@ it.each(["open", "in doubt"])(
     expect(await meterOf(payer).job(job.admission)).toMatchObject({ costMicroUsd: 0, isAssumed: true });
   },
 );
+
+it("attack A3: another job's end, named by a notice while the relay is under way, is corrected by the relay's own job", async () => {
+  await at(noon);
+  await runInDurableObject(stubOf(payer), (object) => {
+    object.ask = async () => ({ status: "FAILED", costMicroUsd: null, completedAt: noon, body: "another's" });
+  });
+  const job = request({ ...asynchronous, hasNotice: true, webhook: "https://app.example.com/told" });
+  await meterOf(payer).admit(job);
+  await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "another's" });
+  await at(noon + 2_500);
+  await runDurableObjectAlarm(stubOf(payer));
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: null });
+  await meterOf(payer).bind([{ admission: job.admission, upstreamId: "its-own" }]);
+  const truth = { admission: job.admission, upstreamId: "its-own", status: "COMPLETED", costMicroUsd: 800 } as const;
+  const moments = { askedAt: noon + 3_500, seenAt: noon + 3_500, completedAt: noon + 3_500 };
+  await meterOf(payer).settle({ ...truth, ...moments });
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ costMicroUsd: 800, isAssumed: false });
+});
