@@ -87,6 +87,8 @@ describe("a multiplier that the schema does not know", () => {
     [flux, { prompt: "a cat", width: 256, height: 256 }, { num_images: 100 }],
     [flux, { prompt: "a cat", width: 256, height: 256 }, { n: 100 }],
     [flux, { prompt: "a cat", width: 256, height: 256 }, { sampling_params: { n: 100 } }],
+    [flux, { prompt: "a cat", width: 256, height: 256 }, { openai_input: { deeper: { n: 64 } } }],
+    [flux, { prompt: "a cat", width: 256, height: 256 }, { sampling_params: [{ n: 64 }] }],
     [flux, { prompt: "a cat", width: 256, height: 256 }, { n: "100" }],
     ["p-video", { prompt: "a cat", duration: 1 }, { num_frames: 1e9 }],
     ["gpt-oss-120b", { prompt: "hi", max_tokens: 1 }, { best_of: 2 }],

@@ -178,6 +178,8 @@ describe("the cost", () => {
     ["half tokens", { usage: { input: 1.5, output: 2 } }, undefined],
     ["tokens as text", { usage: { input: "1", output: 2 } }, undefined],
     ["a usage that is none", { usage: "much" }, undefined],
+    ["a usage without counts (attack A6)", { usage: {} }, undefined],
+    ["a usage of counts that nobody knows (attack A6)", { usage: { total_tokens: 7, inputTokens: 3 } }, undefined],
     ["raw events", ["data: {}\n\n", "data: [DONE]\n\n"], undefined],
   ])("of a text may be %s", (_, output, microUsd) => {
     expect(gpt.costOf(output, {})).toBe(microUsd);

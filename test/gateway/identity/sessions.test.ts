@@ -90,6 +90,15 @@ describe("an anonymous visitor", () => {
     expect((await issuedBy(await visit(within, {}, {}, token))).user).not.toBe(user);
   });
 
+  it("attack A2: pays where it began, when it is renewed from another address", async () => {
+    const within = isolate();
+    const payerOf = ({ token }: Issued) => JSON.parse(atob(token.split(".")[1] ?? "")).payer;
+    const first = await issuedBy(await visit(within));
+    const renewed = await issuedBy(await visit(within, {}, from("198.51.100.9"), first.token));
+    expect(payerOf(renewed)).toBe(payerOf(first));
+    expect(payerOf(await issuedBy(await visit(within, {}, from("198.51.100.9"))))).not.toBe(payerOf(first));
+  });
+
   it("is served where it can be told from others, or on a developer's machine", async () => {
     expect((await visit(isolate(), {}, {})).status).toBe(200);
     const open = isolate({ ...deployed, ANONYMOUS: "open" });

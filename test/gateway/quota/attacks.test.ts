@@ -141,6 +141,19 @@ describe("attack C2: one job charged after every retry", () => {
     expect(await totals()).toEqual({ known: 500_000, assumed: 0, reserved: 0 });
   });
 
+  it.each(["TIMED_OUT", "CANCELLED"] as const)(
+    "attack A1: what a run that %s had cost is not forgotten when its retry is cancelled",
+    async (status) => {
+      const first = await accepted();
+      await seen(first, noon + 1, status, 700_000);
+      await at(noon + 10);
+      await retrying(first);
+      await seen(first, noon + 11, "CANCELLED", 0);
+      expect(await totals()).toEqual({ known: 700_000, assumed: 0, reserved: 0 });
+      await audit();
+    },
+  );
+
   it("a retry whose acceptance was never told is settled by what it became", async () => {
     const first = await accepted();
     await seen(first, noon + 1, "FAILED");
