@@ -8,6 +8,7 @@ import { readWhole, statedLength } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
 import type { SecretSearch } from "../wire/secret-search.ts";
+import { readBounded } from "../wire/small-body.ts";
 import { behind, type Guard } from "./behind.ts";
 import type { GatewayEnv } from "./env.ts";
 import { operatorOnly } from "./guards.ts";
@@ -105,17 +106,17 @@ async function answerOf(response: Response, keySearch: SecretSearch): Promise<Re
     if (value !== null) headers.set(name, value);
   }
   if (!response.body) return new Response(null, { status: response.status, headers });
-  const read = await readWhole(response.body, answerBytes);
-  if ("fault" in read)
-    throw new Problem(problemOfFault[read.fault], "the management interface's answer did not end well");
-  if (keySearch.finds(read.bytes)) {
+  // A list of the platform beside us is no stream of bytes.
+  const bytes = await readBounded(response.body, answerBytes).catch(() => {
+    throw new Problem("UPSTREAM_TRUNCATED", "the management interface's answer broke off");
+  });
+  if (!bytes) throw new Problem("UPSTREAM_TOO_LARGE", "the management interface's answer is too large");
+  if (keySearch.finds(bytes)) {
     logOwnKey();
     throw new Problem("UPSTREAM_BAD_ANSWER", "the management interface's answer says our key");
   }
-  return new Response(read.bytes, { status: response.status, headers });
+  return new Response(bytes.byteLength === 0 ? null : bytes, { status: response.status, headers });
 }
-
-const problemOfFault = { "too-large": "UPSTREAM_TOO_LARGE", "source-gone": "UPSTREAM_TRUNCATED" } as const;
 
 const errors: readonly ErrorCode[] = [
   ...(["UNAUTHORIZED", "NOT_FOUND", "PAYLOAD_TOO_LARGE", "NOT_IMPLEMENTED"] as const),

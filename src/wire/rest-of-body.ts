@@ -64,5 +64,6 @@ export function letGo(request: Request): Promise<void> | undefined {
   const length = statedLength(request.headers);
   if (request.body === null || (length !== undefined && length <= runtimesBytes)) return undefined;
   if (request.bodyUsed) return begun.get(request)?.letGo();
+  if (request.body.locked) return undefined;
   return new RestOfBody(request.body.getReader({ mode: "byob" })).letGo();
 }

@@ -38,10 +38,10 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
   const { admission } = hook;
   const meter = meterOf(c, hook.meter);
   const job = await meter.job(admission);
-  if (!job || (job.upstreamId ?? id) !== id) throw new Problem("JOB_NOT_FOUND", "job not found");
+  const isUnproven = job?.isGuessed === true || job?.upstreamId === null;
+  if (!job || (!isUnproven && job.upstreamId !== id)) throw new Problem("JOB_NOT_FOUND", "job not found");
   if (isOver(job)) return received(c);
   // The relay names the job itself. Until then nobody knows whether the notice is of this one.
-  const isUnproven = job.upstreamId === null;
   if (isUnproven && job.endedAt === null) {
     await meter.lookAgain({ admission, upstreamId: id });
     return received(c);

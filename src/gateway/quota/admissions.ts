@@ -164,6 +164,7 @@ export class Admissions {
       expiresAt: expiresAt(timed),
       dueAt: firstDueAt(timed),
       upstreamId: retryOf?.upstreamId ?? null,
+      guessed: 0,
       seen: null,
       seenAt: null,
       retryOf: retryOf?.admission ?? null,

@@ -18,7 +18,9 @@ export class Bindings {
   /** The relay's first word counts; what a notice said before it was nobody's word. */
   bind({ admission, upstreamId }: Binding, now: number): void {
     const job = this.#stores.jobs.find(admission);
-    if (!job || job.boundAt !== null || isOfAnother(job, upstreamId)) return;
+    if (!job || isOfAnother(job, upstreamId)) return;
+    if (job.guessed === 1) this.#stores.single(() => this.#prove(job, upstreamId));
+    if (job.boundAt !== null) return;
     const isAlone = job.idempotencyKey === null && job.retryOf === null;
     if (isAlone) this.#stores.single(() => this.#bind(job, upstreamId, now));
     else this.#stores.transaction(() => this.#bind(job, upstreamId, now));
@@ -36,9 +38,22 @@ export class Bindings {
     if (job.retryOf !== null) this.#chain.accept(job, now);
   }
 
+  /** A notice had named it before; its end, if there was one, was assumed. */
+  #prove(job: Job, upstreamId: string): void {
+    this.#stores.jobs.update(job, { upstreamId, guessed: 0 });
+  }
+
   /** Within a transaction that is under way. */
   bindWithin(job: Job, upstreamId: string, now: number): void {
-    if (job.boundAt === null && !isOfAnother(job, upstreamId)) this.#bind(job, upstreamId, now);
+    if (isOfAnother(job, upstreamId)) return;
+    if (job.guessed === 1) this.#prove(job, upstreamId);
+    else if (job.boundAt === null) this.#bind(job, upstreamId, now);
+  }
+
+  guessWithin(job: Job, upstreamId: string, now: number): void {
+    if (job.boundAt !== null || isOfAnother(job, upstreamId)) return;
+    this.#bind(job, upstreamId, now);
+    this.#stores.jobs.update(job, { guessed: 1 });
   }
 
   /**

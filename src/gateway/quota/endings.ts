@@ -38,8 +38,9 @@ export class Endings {
     if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
-      if (ending.upstreamId !== null && !ending.isUnproven && !this.#mayBeRefused(job, ending)) {
-        this.#bindings.bindWithin(job, ending.upstreamId, now);
+      if (ending.upstreamId !== null && !this.#mayBeRefused(job, ending)) {
+        if (ending.isUnproven) this.#bindings.guessWithin(job, ending.upstreamId, now);
+        else this.#bindings.bindWithin(job, ending.upstreamId, now);
       }
       if (isFinal(ending.status)) this.#settle(job, ending, now);
       else if (job.endedAt === null) this.#stores.jobs.update(job, { seen: ending.status, seenAt: ending.askedAt });
@@ -178,7 +179,7 @@ function isStale({ retryOf, boundAt }: Job, { askedAt }: Ending): boolean {
 
 /** Nothing of it is news. */
 function isSettled(job: Job, { status, media = [] }: Ending): boolean {
-  if (media.length > 0 || job.boundAt === null) return false;
+  if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
   return job.endedAt === null ? job.seen === status : job.assumed === 0;
 }
 

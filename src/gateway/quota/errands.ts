@@ -37,7 +37,7 @@ export class Errands {
     const askedAt = this.#meter.clock();
     const answer = await this.#meter.ask({ model, upstreamId, owner, admission }).catch(() => "unreachable" as const);
     const now = this.#meter.clock();
-    const isUnproven = job.boundAt === null && job.retryOf === null;
+    const isUnproven = (job.boundAt === null || job.guessed === 1) && job.retryOf === null;
     if (typeof answer === "object")
       await this.#settleAnswer(answer, { admission, upstreamId, askedAt, isUnproven }, now);
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);

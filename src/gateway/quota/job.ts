@@ -32,6 +32,8 @@ export type Job = {
   upstreamId: string | null;
   /** When the meter heard that the upstream took it. */
   boundAt: number | null;
+  /** 1 where a notice alone named it: the relay's word goes before. */
+  guessed: 0 | 1;
   doubtedAt: number | null;
   /** What the upstream last said of it while it was open, and when it was asked. */
   seen: JobState | null;
@@ -80,6 +82,7 @@ export const openColumns: readonly (keyof Job)[] = [
   "dueAt",
   "upstreamId",
   "boundAt",
+  "guessed",
   "doubtedAt",
   "seen",
   "seenAt",
@@ -130,6 +133,7 @@ export function describeJob(job: Job): MeteredJob {
     inputBytes: job.inputBytes,
     costMicroUsd: job.endedAt === null ? null : job.charged,
     isAssumed: job.assumed === 1,
+    isGuessed: job.guessed === 1,
     admittedAt: job.admittedAt,
     endedAt: job.endedAt,
   };

@@ -125,7 +125,7 @@ export interface Ending {
   readonly seenAt: number;
   /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
   readonly completedAt: number;
-  /** A notice alone says that the job with this id is the admission's: the end is assumed, and binds nothing. */
+  /** A notice alone says that the job with this id is the admission's: the end is assumed until the relay says so too. */
   readonly isUnproven?: boolean;
   /** The links that its media is kept under. */
   readonly media?: readonly { readonly key: string; readonly media: Omit<GalleryRow, "key"> }[] | undefined;
@@ -200,6 +200,8 @@ export interface MeteredJob {
   readonly costMicroUsd: number | null;
   /** The charge is what nobody has said. */
   readonly isAssumed: boolean;
+  /** A notice alone named its id. */
+  readonly isGuessed: boolean;
   readonly admittedAt: number;
   readonly endedAt: number | null;
 }

@@ -18,6 +18,7 @@ const job = `
   dueAt INTEGER NOT NULL,
   upstreamId TEXT,
   boundAt INTEGER,
+  guessed INTEGER NOT NULL CHECK (guessed IN (0, 1)),
   doubtedAt INTEGER,
   seen TEXT,
   seenAt INTEGER,

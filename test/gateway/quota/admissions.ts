@@ -58,6 +58,7 @@ export function rowOf(change: Partial<Job> = {}): Job {
     dueAt: noon + 600_000,
     upstreamId: null,
     boundAt: null,
+    guessed: 0,
     doubtedAt: null,
     seen: null,
     seenAt: null,

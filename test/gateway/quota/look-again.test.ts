@@ -74,8 +74,9 @@ it("attack A3: another job's end, named by a notice while the relay is under way
   await meterOf(payer).lookAgain({ admission: job.admission, upstreamId: "another's" });
   await at(noon + 2_500);
   await runDurableObjectAlarm(stubOf(payer));
-  expect(await meterOf(payer).job(job.admission)).toMatchObject({ upstreamId: null });
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ isGuessed: true, isAssumed: true, costMicroUsd: 0 });
   await meterOf(payer).bind([{ admission: job.admission, upstreamId: "its-own" }]);
+  expect(await meterOf(payer).job(job.admission)).toMatchObject({ isGuessed: false, upstreamId: "its-own" });
   const truth = { admission: job.admission, upstreamId: "its-own", status: "COMPLETED", costMicroUsd: 800 } as const;
   const moments = { askedAt: noon + 3_500, seenAt: noon + 3_500, completedAt: noon + 3_500 };
   await meterOf(payer).settle({ ...truth, ...moments });
