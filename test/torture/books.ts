@@ -88,7 +88,8 @@ function auditJob(job: TakenJob, rows: ReadonlyMap<string, Row>): string[] {
   if (upstreamId !== null && upstreamId !== job.id) return [`${job.id} stands in the books as ${upstreamId}`];
   if (row.endedAt === null) return [`${job.id} never ended in the books`];
   if (row.assumed === 1) {
-    return [0, row.reserved].includes(row.charged) ? [] : [`${job.id} is assumed at ${row.charged}`];
+    // A job whose relay died is known by its notice alone: what it cost is true, and yet assumed.
+    return [0, row.reserved, trueCost(job)].includes(row.charged) ? [] : [`${job.id} is assumed at ${row.charged}`];
   }
   return row.charged === trueCost(job) ? [] : [`${job.id} cost ${trueCost(job)} and was charged ${row.charged}`];
 }
