@@ -2,13 +2,13 @@
 import type { MiddlewareHandler } from "hono";
 import { matchedRoutes } from "hono/route";
 import { type Reading, readConfig } from "./config.ts";
-import { Problem } from "./errors.ts";
+import { framesOf, Problem } from "./errors.ts";
+import { letGo } from "./wire/client-body.ts";
 import { allowOrigin, answerPreflight } from "./wire/cors.ts";
 import type { AppContext, AppEnv, Exchange } from "./wire/exchange.ts";
 import { oncePer } from "./wire/once-per.ts";
 import { refuse } from "./wire/refusals.ts";
 import { Reminder } from "./wire/reminder.ts";
-import { letGo } from "./wire/rest-of-body.ts";
 
 const misconfigured = new Problem("MISCONFIGURED", "The deployment is misconfigured. Its log says which setting.");
 
@@ -22,15 +22,18 @@ export const door: MiddlewareHandler<AppEnv> = async (c, next) => {
       const { requestId } = exchange;
       console.error(JSON.stringify({ requestId, code: misconfigured.code, faults: reading.faults }));
     }
-  } else if (c.req.method === "OPTIONS") {
-    c.res = answerPreflight(c.req.raw, reading.config.allowedOrigins);
   } else {
     c.set("config", reading.config);
-    await next();
-    allowOrigin(c.res.headers, c.req.header("Origin") ?? null, reading.config.allowedOrigins);
+    const { allowedOrigins } = reading.config;
+    if (c.req.method === "OPTIONS") {
+      c.res = answerPreflight(c.req.raw, allowedOrigins);
+    } else {
+      await next();
+      allowOrigin(c.res.headers, c.req.header("Origin") ?? null, allowedOrigins);
+    }
   }
   const { status } = c.res;
-  const unread = status >= 400 ? letGo(c.req.raw) : undefined;
+  const unread = letGo(c.req.raw, status >= 400);
   if (unread) await unread;
   finish(c.res.headers, exchange, c.req.url);
   const log = () => console.log(logLine(c, exchange, status));
@@ -63,7 +66,7 @@ function logLine(c: AppContext, exchange: Exchange, status: number): string {
     method: c.req.method,
     route: routeOf(c),
     // A path may carry the key of a picture or of a hook: it is for the developer's own terminal.
-    path: c.get("config")?.local ? new URL(c.req.url).pathname : undefined,
+    path: (c.get("config")?.local ?? c.env.LOCAL === "true") ? new URL(c.req.url).pathname : undefined,
     model,
     operation,
     status,
@@ -72,6 +75,8 @@ function logLine(c: AppContext, exchange: Exchange, status: number): string {
     ms: Date.now() - startedAt,
     cost: costMicroUsd === undefined ? undefined : costMicroUsd / 1e6,
     cache,
+    // The network says of each request where it comes from. The Worker's calls of itself come from nowhere.
+    inner: c.req.raw.cf === undefined || undefined,
   });
 }
 
@@ -84,7 +89,6 @@ function routeOf(c: AppContext): string | undefined {
 export function describeFault(error: unknown, exchange: Exchange, local: boolean): string {
   const { requestId } = exchange;
   if (!(error instanceof Error)) return JSON.stringify({ requestId, code: "INTERNAL" });
-  const stack = error.stack?.split("\n").filter((line) => /^ +at /.test(line));
   const message = local ? error.message : undefined;
-  return JSON.stringify({ requestId, code: "INTERNAL", error: error.name, message, stack: stack?.slice(0, 5) });
+  return JSON.stringify({ requestId, code: "INTERNAL", error: error.name, message, stack: framesOf(error) });
 }

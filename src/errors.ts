@@ -25,6 +25,7 @@ export const errors = {
   JOB_NOT_FOUND: { status: 404, title: "Not found" },
   MODEL_NOT_FOUND: { status: 404, title: "Not found" },
   METHOD_NOT_ALLOWED: { status: 405, title: "Method not allowed" },
+  REQUEST_TIMEOUT: { status: 408, title: "Request timeout" },
   JOB_NOT_HELD: { status: 409, title: "Conflict" },
   IN_PROGRESS: { status: 409, title: "Conflict" },
   IDEMPOTENCY_MISMATCH: { status: 409, title: "Conflict" },
@@ -130,4 +131,13 @@ export function describeFaults(
 /** What the log may say of an error that nobody foresaw where work goes on: its message may name a value. */
 export function nameOfFault(error: unknown): string {
   return error instanceof Error ? error.name : "unknown";
+}
+
+const loggedFrames = 5;
+
+/** Where it was thrown: the frames alone, since the lines before them are its message. */
+export function framesOf(error: unknown): string[] | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const lines = error.stack?.split("\n") ?? [];
+  return lines.filter((line) => /^ +at /.test(line)).slice(0, loggedFrames);
 }

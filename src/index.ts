@@ -2,7 +2,8 @@
 import { app } from "./app.ts";
 
 export { Control } from "./gateway/control/control.ts";
-export { Generation } from "./gateway/images/generation.ts";
+export { JobMedia } from "./gateway/images/job-media.ts";
+export { SharedRequest } from "./gateway/images/shared-request.ts";
 export { Budget } from "./gateway/quota/budget.ts";
 export { EndpointQueue } from "./platform/endpoint-queue.ts";
 export { Account } from "./platform/management/account.ts";

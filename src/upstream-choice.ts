@@ -2,35 +2,46 @@
 import { Hono } from "hono";
 import { type Config, ownOrigin } from "./config.ts";
 import { settingsOf } from "./door.ts";
+import { Breaker } from "./gateway/breaker.ts";
 import type { GatewayContext } from "./gateway/env.ts";
+import { networkOf } from "./gateway/identity/address.ts";
 import { imagesOf } from "./gateway/images/images.ts";
 import { asker } from "./gateway/jobs/ask-upstream.ts";
 import { keySearchOf } from "./gateway/own-keys.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
-import { Breaker, type CallOut, type Upstream, usualTimes } from "./gateway/upstream.ts";
+import { type CallOut, type Upstream, usualTimes } from "./gateway/upstream.ts";
 import { platform } from "./platform/app.ts";
+import { asInside } from "./wire/client-body.ts";
 import type { AppEnv } from "./wire/exchange.ts";
 import { refuse } from "./wire/refusals.ts";
 import type { Send } from "./wire/webhook.ts";
 
-/** One an isolate and upstream: what it learns of an upstream's health serves every request. */
-const breakers = new Map<string, Breaker>();
+/** What the isolate learns of the health of upstreams serves every request. */
+const breaker = new Breaker();
 
 /** The platform is called as the real service is, only that its requests never leave the Worker. */
-function upstreamOf(config: Config, origin: () => string, toPlatform: CallOut): Upstream {
+function upstreamOf(config: Config, payer: string, origin: () => string, toPlatform: CallOut): Upstream {
   const { upstream, upstreamKeys: keys } = config;
   const remote = upstream.kind === "remote";
   const base = remote ? `${upstream.url}/v2` : `${origin()}/platform/v2`;
-  const breaker = breakers.get(base) ?? new Breaker();
-  breakers.set(base, breaker);
   const send: CallOut = remote ? (url, init) => fetch(url, init) : toPlatform;
-  return { base, keys, keySearch: keySearchOf(config), send, breaker, times: usualTimes };
+  return {
+    base,
+    keys,
+    keySearch: keySearchOf(config),
+    send,
+    breaker,
+    payer: networkOf(payer) ?? payer,
+    times: usualTimes,
+  };
 }
 
-export function findUpstream(c: GatewayContext): Upstream {
+export function findUpstream(c: GatewayContext, payer: string): Upstream {
   const config = c.get("config");
   const origin = () => ownOrigin(config, c.req.url);
-  return upstreamOf(config, origin, async (url, init) => embedded.fetch(new Request(url, init), c.env, c.executionCtx));
+  return upstreamOf(config, payer, origin, async (url, init) =>
+    embedded.fetch(asInside(new Request(url, init)), c.env, c.executionCtx),
+  );
 }
 
 /** Files of the embedded platform, without the network. */
@@ -62,7 +73,9 @@ export class UserMeter extends Meter {
     this.ask = asker(
       reading.config,
       imagesOf(reading.config, env).links,
-      upstreamOf(reading.config, origin, (url, init) => ctx.exports.default.fetch(url, init)),
+      upstreamOf(reading.config, ctx.id.name ?? String(ctx.id), origin, (url, init) =>
+        ctx.exports.default.fetch(url, init),
+      ),
       reading.config.publicUrl,
     );
   }

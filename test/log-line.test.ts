@@ -11,7 +11,7 @@ import { deployedSettings, testSettings } from "./support/settings.ts";
 /** In their order, as the README has them too. */
 const members = [
   ...["requestId", "owner", "method", "route", "path", "model", "operation"],
-  ...["status", "code", "job", "ms", "cost", "cache"],
+  ...["status", "code", "job", "ms", "cost", "cache", "inner"],
 ];
 const texts = import.meta.glob<string>("../README.md", { query: "?raw", import: "default", eager: true });
 
@@ -49,6 +49,25 @@ describe("the log", () => {
     expect(log.lines[1]).not.toHaveProperty("path");
   });
 
+  it("has the path of a preflight, and of what a wrong setting refused", async () => {
+    const log = watchLog();
+    await call("OPTIONS", "/v2/any/run?key=value");
+    await call("GET", "/v2/any/run?key=value", { settings: { ADMIN_TOKEN: "" } });
+    expect(log.lines.map(({ path, status }) => [path, status])).toEqual([
+      ["/v2/any/run", 204],
+      ["/v2/any/run", 500],
+    ]);
+  });
+
+  it("says which calls the Worker makes to itself", async () => {
+    const log = watchLog();
+    await call("GET", "/v1/pods", { headers: { Authorization: `Bearer ${testSettings.ADMIN_TOKEN}` } });
+    expect(log.lines.map(({ route, status, inner }) => [route, status, inner])).toEqual([
+      ["/platform/v1/pods", 200, true],
+      ["/v1/:path{.+}", 200, undefined],
+    ]);
+  });
+
   it("has a line for a preflight, for a route that is none, and for a wrong setting", async () => {
     const log = watchLog();
     await call("OPTIONS", "/healthz");
@@ -69,7 +88,7 @@ describe("the log", () => {
     const prompt = { input: { prompt: "a lighthouse", seed: 7 } };
     await upstream.submit("runsync", prompt);
     const line = log.lines.at(-1) ?? {};
-    expect(Object.keys(line)).toEqual(members.filter((name) => name !== "code"));
+    expect(Object.keys(line)).toEqual(members.filter((name) => name !== "code" && name !== "inner"));
     expect(line).toMatchObject({
       method: "POST",
       route: "/v2/:model/runsync",

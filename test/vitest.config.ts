@@ -7,6 +7,7 @@ import { defineConfig } from "vitest/config";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import { howLong } from "./how-long.ts";
 import { leftOut } from "./left-out.ts";
+import { LongestFirst } from "./longest-first.ts";
 import { memoryDisk } from "./support/memory-disk.ts";
 import { testSettings } from "./support/settings.ts";
 
@@ -77,8 +78,9 @@ export default defineConfig(({ mode }) => {
       // Log lines are noise until a test fails.
       silent: "passed-only" as const,
       reporters: ["default", howLong(isFull), leftOut],
-      // One a core of the smallest machine.
-      maxWorkers: 2,
+      // Of two cores, the smallest machine's: a third of the time a file waits for a process, an alarm or a deadline.
+      maxWorkers: 3,
+      sequence: { sequencer: LongestFirst },
       provide: { isFull },
       projects: isFull ? [worker, node, full] : [worker, node],
     },

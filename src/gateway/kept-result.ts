@@ -10,11 +10,30 @@ export function keptResult(kept: KVNamespace, admission: string): Promise<string
   return kept.get(resultKey(admission)).catch(() => null);
 }
 
+/** Of a larger result all but its output is kept. */
+export const keptBytes = 4 * 1024 * 1024;
+
 /** Comfort: a result that cannot be kept costs nobody money. */
-export async function keepResult(kept: KVNamespace, admission: string, body: string): Promise<void> {
+export async function keepResult(kept: KVNamespace, admission: string, body: string | Uint8Array): Promise<void> {
   try {
-    await kept.put(resultKey(admission), body, { expirationTtl: limits.mediaLifetimeMs / 1000 });
+    const options = { expirationTtl: limits.mediaLifetimeMs / 1000 };
+    const put = (value: string | ReadableStream) => kept.put(resultKey(admission), value, options);
+    await (typeof body === "string" ? put(body) : putBytes(body, put));
   } catch {
     console.warn(JSON.stringify({ binding: "IMAGES", problem: "a result was not kept", admission }));
+  }
+}
+
+/** As a stream: the runtime would copy the bytes, and let go of the copy when it next collects garbage. */
+async function putBytes(bytes: Uint8Array, put: (text: ReadableStream) => Promise<void>): Promise<void> {
+  const { readable, writable } = new FixedLengthStream(bytes.byteLength);
+  const writer = writable.getWriter();
+  const written = writer.write(bytes).then(() => writer.close());
+  try {
+    await Promise.all([put(readable), written]);
+  } catch (error) {
+    written.catch(() => {});
+    writer.abort(error).catch(() => {});
+    throw error;
   }
 }

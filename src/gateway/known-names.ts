@@ -1,7 +1,7 @@
 // A plan or a model that somebody refers to must be one that there is: a misspelt name would only be found out by its users.
 import { Problem } from "../errors.ts";
 import { type Kind, models } from "../models/index.ts";
-import { controlReaderOf, readControl } from "./control/control-reader.ts";
+import { readControl, readControlAnew } from "./control/control-reader.ts";
 import { ControlView } from "./control/control-view.ts";
 import type { GatewayContext } from "./env.ts";
 import { plansWithoutOperator } from "./quota/plans.ts";
@@ -19,9 +19,7 @@ export async function demandKnown(c: GatewayContext, said: SaidNames): Promise<v
   const { local } = c.get("config");
   if (!faultOf(said, nothingOfTheOperators, local)) return;
   if (!faultOf(said, await readControl(c), local)) return;
-  // It may have been made a moment ago in another isolate.
-  controlReaderOf(c.env).outdate();
-  const fault = faultOf(said, await readControl(c), local);
+  const fault = faultOf(said, await readControlAnew(c), local);
   if (fault) throw new Problem("INVALID_REQUEST", fault);
 }
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { Config } from "../config.ts";
 import type { Operation } from "../contract/operation.ts";
 import { type ErrorCode, nameOfFault, Problem } from "../errors.ts";
-import { readWhole, statedLength } from "../wire/body.ts";
+import { readWhole } from "../wire/body.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
 import type { AppContext } from "../wire/exchange.ts";
 import type { SecretSearch } from "../wire/secret-search.ts";
@@ -69,8 +69,8 @@ async function callWithKeys(
   return response;
 }
 
-async function bodyOf({ body, headers }: Request): Promise<Uint8Array> {
-  const read = await readWhole(body, bodyBytes, statedLength(headers));
+async function bodyOf(request: Request): Promise<Uint8Array> {
+  const read = await readWhole(request, bodyBytes);
   if ("bytes" in read) return read.bytes;
   throw bodyProblem(read.fault, bodyBytes);
 }
@@ -119,7 +119,7 @@ async function answerOf(response: Response, keySearch: SecretSearch): Promise<Re
 }
 
 const errors: readonly ErrorCode[] = [
-  ...(["UNAUTHORIZED", "NOT_FOUND", "PAYLOAD_TOO_LARGE", "NOT_IMPLEMENTED"] as const),
+  ...(["UNAUTHORIZED", "NOT_FOUND", "PAYLOAD_TOO_LARGE", "REQUEST_TIMEOUT", "NOT_IMPLEMENTED"] as const),
   ...(["UPSTREAM_REFUSED", "UPSTREAM_REDIRECT", "UPSTREAM_UNREACHABLE"] as const),
   ...(["UPSTREAM_BAD_ANSWER", "UPSTREAM_TOO_LARGE", "UPSTREAM_TRUNCATED"] as const),
 ];

@@ -1,4 +1,5 @@
 // How owners are written, and what the app may call its users.
+import { addressPayer, networkOf } from "./identity/address.ts";
 
 const maxUserLength = 256;
 /** Control characters have no place in an id, a log or a header. */
@@ -29,7 +30,21 @@ export function readOwner(user: string): string {
 
 /** Whose meter the operator's routes name so. Undefined for an anonymous visitor, whose address has the meter. */
 export function readPayer(user: string): string | undefined {
-  if (addressPayerPattern.test(user)) return user;
+  if (user.startsWith("addr:")) return readNetwork(user);
   const owner = readOwner(user);
   return owner.startsWith(anonymousOwner("")) ? undefined : owner;
+}
+
+/** `addr:2001:DB8:1::/48` in the one way that the gateway writes it; undefined for what has no meter. */
+function readNetwork(user: string): string | undefined {
+  const [, address = "", prefix] = /^addr:([0-9a-f.:]{1,64})\/(32|48|64)$/i.exec(user) ?? [];
+  const payer = addressPayer(address);
+  if (payer === undefined) return undefined;
+  if (prefix === "48") return networkOf(payer);
+  return payer.endsWith(`/${prefix}`) ? payer : undefined;
+}
+
+/** The meter of a /48, which counts for all the addresses in it. */
+export function isNetworkPayer(payer: string): boolean {
+  return /^addr:.*\/48$/.test(payer);
 }

@@ -1,7 +1,8 @@
 // A request's body at the gateway's door: held where it is small, handed over where it is not, refused where it is too large.
-import { type ByteSource, isSmall, parseJson, readHead, readSmall, statedLength } from "../wire/body.ts";
+import { isSmall, parseJson, readHead, readSmall } from "../wire/body.ts";
+import { faultOf } from "../wire/body-fault.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
-import { restOf } from "../wire/rest-of-body.ts";
+import { type ByteSource, statedLength } from "../wire/byte-reader.ts";
 
 /** What is read whole, parsed, and may be reused or joined; a larger body streams. */
 export const wholeBytes = 256 * 1024;
@@ -17,11 +18,10 @@ export interface LargeBody {
 export async function openBody(request: Request, limitBytes: number): Promise<OpenedBody> {
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw bodyProblem("too-large", limitBytes);
-  const head = isSmall(request) ? await readSmall(request) : await readHead(request.body, wholeBytes, length);
+  const head = isSmall(request) ? await readSmall(request) : await readHead(request, wholeBytes);
   if ("fault" in head) throw bodyProblem(head.fault, limitBytes);
   if (head.ended) return { whole: head.bytes };
-  const source = { head: head.head, reader: restOf(request, head.reader) };
-  return { large: { source, length, limitBytes } };
+  return { large: { source: head, length, limitBytes } };
 }
 
 /** A large body, piece by piece within its limit; a piece's bytes are gone once it was taken. Answers with its length. */
@@ -35,8 +35,8 @@ export async function readPieces(
   for (let ended = false; !ended; ) {
     const { value, done }: { value?: Uint8Array | undefined; done: boolean } = await reader
       .readAtLeast(pieceBytes, new Uint8Array(buffer))
-      .catch(() => {
-        throw bodyProblem("source-gone", limitBytes);
+      .catch((error: unknown) => {
+        throw bodyProblem(faultOf(error), limitBytes);
       });
     total += value?.byteLength ?? 0;
     if (total > limitBytes) {

@@ -1,39 +1,62 @@
 // The keys that come of SIGNING_SECRET, one for each purpose: what is signed for one is worth nothing elsewhere.
 import type { Config } from "../config.ts";
+import { HmacKey } from "../wire/hmac.ts";
 import { oncePer } from "../wire/once-per.ts";
 
-export type Purpose = "token" | "session" | "handle" | "hook" | "media" | "ticket" | "owner-hash";
+export type Purpose = "handle" | "hook" | "media" | "ticket" | "owner-hash";
+export type JwtPurpose = "token" | "session";
+type Keys<Key> = readonly [Key, ...Key[]];
 
 const encoder = new TextEncoder();
-const hmac = { name: "HMAC", hash: "SHA-256" };
 
 export class SigningKeys {
-  readonly #secrets: readonly string[];
+  readonly #secrets: readonly HmacKey[];
+  readonly #derived = new Map<Purpose, Keys<HmacKey>>();
   /** Keys, not promises of them: a promise belongs to the request that made it. */
-  readonly #derived = new Map<Purpose, readonly [CryptoKey, ...CryptoKey[]]>();
+  readonly #jwt = new Map<JwtPurpose, Keys<CryptoKey>>();
 
   constructor(secrets: readonly string[]) {
-    this.#secrets = secrets;
+    this.#secrets = secrets.map((secret) => new HmacKey(encoder.encode(secret)));
   }
 
   /** The first signs, all are accepted. */
-  async of(purpose: Purpose): Promise<readonly [CryptoKey, ...CryptoKey[]]> {
+  of(purpose: Purpose): Keys<HmacKey> {
     const known = this.#derived.get(purpose);
     if (known) return known;
-    const [signs, ...accepted] = await Promise.all(this.#secrets.map((secret) => derive(secret, purpose)));
-    if (!signs) throw new Error("SIGNING_SECRET is empty");
-    this.#derived.set(purpose, [signs, ...accepted]);
-    return [signs, ...accepted];
+    const keys = signingFirst(this.#derive(purpose).map((bytes) => new HmacKey(bytes)));
+    this.#derived.set(purpose, keys);
+    return keys;
+  }
+
+  /** The same for what signs JWTs. */
+  async ofJwt(purpose: JwtPurpose): Promise<Keys<CryptoKey>> {
+    const known = this.#jwt.get(purpose);
+    if (known) return known;
+    const hmac = { name: "HMAC", hash: "SHA-256" };
+    const imported = this.#derive(purpose).map((bytes) => {
+      return crypto.subtle.importKey("raw", bytes, hmac, false, ["sign", "verify"]);
+    });
+    const keys = signingFirst(await Promise.all(imported));
+    this.#jwt.set(purpose, keys);
+    return keys;
   }
 
   /**
    * What proves to the app's backend that a webhook is ours, newest first. Its backend knows this key; the other
    * purposes' keys cannot be had from it.
    */
-  async webhookSecrets(): Promise<string[]> {
-    const keys = await Promise.all(this.#secrets.map((secret) => mac(secret, "webhook")));
-    return keys.map((key) => `whsec_${btoa(String.fromCharCode(...key))}`);
+  webhookSecrets(): string[] {
+    return this.#derive("webhook").map((key) => `whsec_${btoa(String.fromCharCode(...key))}`);
   }
+
+  #derive(label: string): Uint8Array<ArrayBuffer>[] {
+    return this.#secrets.map((secret) => secret.sign(label));
+  }
+}
+
+function signingFirst<Key>([signs, ...accepted]: Key[]): Keys<Key> {
+  if (!signs) throw new Error("SIGNING_SECRET is empty");
+  return [signs, ...accepted];
 }
 
 export const signingKeysOf = oncePer((config: Config) => new SigningKeys(config.signingSecrets));
@@ -42,23 +65,16 @@ export const signingKeysOf = oncePer((config: Config) => new SigningKeys(config.
  * Fields under one key, in hex. Each is led by its length, so that no two lists of them read alike. A lone surrogate
  * has no bytes of its own, so fields are well-formed strings; what reads them from outside sees to that.
  */
-export async function signFields(key: CryptoKey, fields: readonly string[], bits: 64 | 128): Promise<string> {
+export function signFields(key: HmacKey, fields: readonly string[], bits: 64 | 128): string {
   const text = fields.map((field) => `${field.length}:${field}`).join("");
-  const mac = new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(text)));
-  return mac.subarray(0, bits / 8).toHex();
+  return key
+    .sign(text)
+    .subarray(0, bits / 8)
+    .toHex();
 }
 
 /** Takes as long for every wrong mac. */
 export function sameMac(given: string, expected: string): boolean {
   const [left, right] = [encoder.encode(given), encoder.encode(expected)];
   return left.byteLength === right.byteLength && crypto.subtle.timingSafeEqual(left, right);
-}
-
-async function derive(secret: string, purpose: Purpose): Promise<CryptoKey> {
-  return crypto.subtle.importKey("raw", await mac(secret, purpose), hmac, false, ["sign", "verify"]);
-}
-
-async function mac(secret: string, label: string): Promise<Uint8Array> {
-  const key = await crypto.subtle.importKey("raw", encoder.encode(secret), hmac, false, ["sign"]);
-  return new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(label)));
 }

@@ -1,8 +1,8 @@
 // What the upstream answers, checked: whatever is not its JSON becomes a code that tells which, and none of its text.
 import { Problem } from "../errors.ts";
-import type { ByteSource } from "../wire/body.ts";
+import type { ByteSource } from "../wire/byte-reader.ts";
 import type { Answered } from "./upstream.ts";
-import { isJson, parseAnswer, readBytes } from "./upstream-body.ts";
+import { type HowMuch, isJson, parseAnswer, readBytes } from "./upstream-body.ts";
 import { dropped, problemOf } from "./upstream-problem.ts";
 
 /** What is parsed, and written anew for its owner; a larger answer streams. */
@@ -40,8 +40,8 @@ function isJob(value: Record<string, unknown>): value is UpstreamJob & Record<st
 /** A good answer: parsed where it is small, and begun where it is not. */
 export type OpenedJob = { readonly whole: UpstreamJob } | { readonly large: ByteSource };
 
-export async function openJob(answered: Answered, wholeBytes = headBytes): Promise<OpenedJob> {
-  const opened = await open(answered, wholeBytes);
+export async function openJob(answered: Answered, more?: HowMuch["more"]): Promise<OpenedJob> {
+  const opened = await open(answered, { headBytes, more });
   return "large" in opened ? opened : { whole: asJob(opened.value) };
 }
 
@@ -57,13 +57,13 @@ export async function readObject(answered: Answered): Promise<Record<string, unk
 export type OpenedObject = { readonly whole: Record<string, unknown> } | { readonly large: ByteSource };
 
 export async function openObject(answered: Answered): Promise<OpenedObject> {
-  const opened = await open(answered, headBytes);
+  const opened = await open(answered, { headBytes });
   return "large" in opened ? opened : { whole: asObject(opened.value) };
 }
 
 /** Whatever JSON it is. */
 export async function readJson(answered: Answered): Promise<unknown> {
-  const opened = await open(answered, wholeAnswerBytes);
+  const opened = await open(answered, { headBytes: wholeAnswerBytes });
   if ("value" in opened) return opened.value;
   opened.large.reader.cancel("too large").catch(() => {});
   throw new Problem("UPSTREAM_TOO_LARGE", "The model service's answer is too large.");
@@ -91,11 +91,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 type Opened = { readonly value: unknown } | { readonly large: ByteSource };
 
 /** The JSON of a good answer; of any other the problem that the caller sees is thrown. */
-async function open(answered: Answered, wholeBytes: number): Promise<Opened> {
+async function open(answered: Answered, howMuch: HowMuch): Promise<Opened> {
   const { response, upstream } = answered;
   if (!response.ok) throw await problemOf(answered);
   if (!isJson(response)) throw await dropped(answered, "UPSTREAM_BAD_TYPE");
-  const read = await readBytes(answered, wholeBytes);
+  const read = await readBytes(answered, howMuch);
   if ("large" in read) return read;
   const parsed = parseAnswer(read.bytes, upstream.keySearch);
   if (!parsed) throw new Problem("UPSTREAM_BAD_JSON", "The model service's answer is not valid JSON.");

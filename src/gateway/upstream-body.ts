@@ -1,6 +1,7 @@
 // The bytes of an upstream's answer, in bounded time and memory, and the JSON that they spell.
 import { Problem } from "../errors.ts";
-import { type ByteSource, type Head, isSmall, parseJson, readHead, readSmall } from "../wire/body.ts";
+import { type Head, isSmall, parseJson, readHead, readOn, readSmall } from "../wire/body.ts";
+import type { ByteSource } from "../wire/byte-reader.ts";
 import type { SecretSearch } from "../wire/secret-search.ts";
 import { logOwnKey } from "./own-keys.ts";
 import type { Answered } from "./upstream.ts";
@@ -11,12 +12,23 @@ export function isJson({ headers }: Response): boolean {
   return /^application\/([\w.+-]+\+)?json\b/i.test(headers.get("Content-Type") ?? "");
 }
 
+/** How much of an answer is held. */
+export interface HowMuch {
+  readonly headBytes: number;
+  /** Of a larger one so much, once its turn has come. */
+  readonly more?: { readonly wholeBytes: number; turn(): Promise<void> } | undefined;
+}
+
 /** All of it, or where there is more than so many bytes, what came so far and the reader of the rest. */
-export async function readBytes({ response, clock }: Answered, wholeBytes: number): Promise<ReadBytes> {
-  const head = isSmall(response)
+export async function readBytes({ response, clock }: Answered, { headBytes, more }: HowMuch): Promise<ReadBytes> {
+  let head = isSmall(response)
     ? await clock.race(readSmall(response)).catch(tooLate)
-    : await readHead(response.body, wholeBytes, undefined, clock.signal);
+    : await readHead(response, headBytes, clock.signal);
   clock.stop();
+  if (more && "head" in head) {
+    await more.turn();
+    head = await readOn(head, more.wholeBytes);
+  }
   if (clock.isOver) throw new Problem("UPSTREAM_TIMEOUT", "The model service's answer did not end in time.");
   if ("fault" in head) throw new Problem("UPSTREAM_TRUNCATED", "The model service's answer ended in the middle.");
   const bytes = withoutMark(head.ended ? head.bytes : head.head);

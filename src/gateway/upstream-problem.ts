@@ -30,7 +30,7 @@ export async function problemOf(answered: Answered): Promise<Problem> {
   const code = codeOf(status);
   const saysLittle = code === "UPSTREAM_INVALID" || code === "JOB_NOT_FOUND" ? "UPSTREAM_BAD_TYPE" : code;
   if (!isJson(response)) return dropped(answered, saysLittle);
-  const read = await readBytes(answered, errorBytes);
+  const read = await readBytes(answered, { headBytes: errorBytes });
   const parsed = "bytes" in read ? parseAnswer(read.bytes, upstream.keySearch) : undefined;
   if ("large" in read) read.large.reader.cancel("too large").catch(() => {});
   const detail = parsed && !parsed.holdsKey ? detailOf(parsed.value) : undefined;

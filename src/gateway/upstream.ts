@@ -1,6 +1,7 @@
 // The client of the upstream: adds the server's key, builds the URL of checked segments, never follows a redirect.
 import { Problem } from "../errors.ts";
 import type { SecretSearch } from "../wire/secret-search.ts";
+import type { Breaker } from "./breaker.ts";
 import { Clock } from "./clock.ts";
 import { refusesKey } from "./own-keys.ts";
 import { mayBeTakenLater } from "./taken.ts";
@@ -17,6 +18,8 @@ export interface Upstream {
   readonly keySearch: SecretSearch;
   readonly send: CallOut;
   readonly breaker: Breaker;
+  /** Who pays for the calls: what fails for one alone says nothing about the upstream. */
+  readonly payer: string;
   readonly times: Times;
 }
 
@@ -39,7 +42,7 @@ export interface Call {
   /** Names that were matched strictly: nothing in them needs escaping. */
   readonly segments: readonly string[];
   readonly query?: string;
-  readonly body?: BodyInit;
+  readonly body?: BodyInit | undefined;
   /** Settles when a streamed body was sent: only then the answer's head is waited for. */
   readonly sent?: Promise<unknown>;
   /** How long the answer's head may take beyond what the upstream is asked to wait. */
@@ -63,32 +66,9 @@ export interface Answered {
 
 const firstPauseMs = 100;
 
-/** Fails fast while the upstream is down, with one trial call at a time. Kept by an isolate. */
-export class Breaker {
-  #failures = 0;
-  #openUntil = 0;
-
-  isOpen(now: number): boolean {
-    if (now < this.#openUntil) return true;
-    if (this.#failures >= failuresToOpen) this.#openUntil = now + openMs;
-    return false;
-  }
-
-  succeeded(): void {
-    this.#failures = 0;
-    this.#openUntil = 0;
-  }
-
-  failed(now: number): void {
-    this.#failures += 1;
-    if (this.#failures >= failuresToOpen) this.#openUntil = now + openMs;
-  }
-}
-const failuresToOpen = 20;
-const openMs = 5_000;
-
 export async function callUpstream(upstream: Upstream, call: Call): Promise<Answered> {
-  if (upstream.breaker.isOpen(Date.now())) {
+  const circuit = circuitOf(upstream, call);
+  if (upstream.breaker.isOpen(circuit, Date.now())) {
     // Whoever sends it waits for a reader.
     if (call.body instanceof ReadableStream) call.body.cancel("nobody takes it").catch(() => {});
     throw new Problem("UPSTREAM_DOWN", "The model service cannot be reached at the moment.", { "Retry-After": "5" });
@@ -97,13 +77,34 @@ export async function callUpstream(upstream: Upstream, call: Call): Promise<Answ
   for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
     const outcome = await attemptWithKeys(upstream, call);
     const waitMs = pauseBefore(outcome, call, pauseMs);
-    if (waitMs === undefined || Date.now() + waitMs > deadline) return conclude(outcome);
-    if (!(outcome instanceof Problem)) await dropBody(outcome);
+    if (waitMs === undefined || Date.now() + waitMs > deadline) {
+      tellBreaker(upstream, circuit, outcome);
+      return conclude(outcome);
+    }
+    if (!("problem" in outcome)) await dropBody(outcome);
     await scheduler.wait(waitMs);
   }
 }
 
-type Outcome = Answered | Problem;
+/** A model's own: where it fails, the others of its upstream are called as before. */
+function circuitOf({ base }: Upstream, { segments: [model] }: Call): string {
+  return `${base}/${model}`;
+}
+
+/** Told once a call, after its last try. */
+function tellBreaker({ breaker, payer }: Upstream, circuit: string, outcome: Outcome): void {
+  if ("problem" in outcome ? outcome.isItsFault : isDown(outcome.response.status)) {
+    breaker.failed(circuit, payer, Date.now());
+  } else if (!("problem" in outcome)) breaker.succeeded(circuit);
+}
+
+type Outcome = Answered | Unanswered;
+
+interface Unanswered {
+  readonly problem: Problem;
+  /** The upstream's: neither a caller that left nor a body that broke off, or took too long, says anything about it. */
+  readonly isItsFault: boolean;
+}
 
 /** While keys are changed a job may be known by the old one only. What carries no body submits nothing. */
 async function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome> {
@@ -111,7 +112,7 @@ async function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome>
   let outcome = await attempt(upstream, newest, call);
   if (call.body !== undefined) return outcome;
   for (const key of older) {
-    if (outcome instanceof Problem || !refusesKey(outcome.response)) break;
+    if ("problem" in outcome || !refusesKey(outcome.response)) break;
     await dropBody(outcome);
     outcome = await attempt(upstream, key, call);
   }
@@ -122,8 +123,8 @@ async function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome>
 function pauseBefore(outcome: Outcome, call: Call, pauseMs: number): number | undefined {
   const whole = call.body === undefined || typeof call.body === "string" || call.body instanceof Uint8Array;
   if (!whole || call.signal?.aborted) return undefined;
-  if (outcome instanceof Problem)
-    return call.repeatable && outcome.code === "UPSTREAM_UNREACHABLE" ? jitter(pauseMs) : undefined;
+  if ("problem" in outcome)
+    return call.repeatable && outcome.problem.code === "UPSTREAM_UNREACHABLE" ? jitter(pauseMs) : undefined;
   const { status, headers } = outcome.response;
   if (!mayBeTakenLater(status)) return undefined;
   return Math.max(1000 * (retryAfterSeconds(headers, Date.now()) ?? 0), jitter(pauseMs));
@@ -142,12 +143,12 @@ function jitter(pauseMs: number): number {
 }
 
 function conclude(outcome: Outcome): Answered {
-  if (outcome instanceof Problem) throw outcome;
+  if ("problem" in outcome) throw outcome.problem;
   return outcome;
 }
 
 async function attempt(upstream: Upstream, key: string, call: Call): Promise<Outcome> {
-  const { send, breaker, times } = upstream;
+  const { send, times } = upstream;
   const headMs = (call.waitMs ?? 0) + times.headMs;
   const clock = new Clock(call.sent ? times.streamMs : headMs);
   const askedAt = Date.now();
@@ -161,19 +162,17 @@ async function attempt(upstream: Upstream, key: string, call: Call): Promise<Out
   );
   try {
     const response = await clock.race(send(urlOf(upstream, call), initOf(key, call, clock)));
-    if (isDown(response.status)) breaker.failed(Date.now());
-    else breaker.succeeded();
     clock.extend(times.bodyMs);
     return { response, clock, upstream, askedAt };
   } catch {
     clock.stop();
-    // Neither a caller that left nor a body that broke off, or took too long, says anything about the upstream.
-    const isItsFault = clock.isOver ? isSent : !(call.signal?.aborted || call.sent);
-    if (isItsFault) breaker.failed(Date.now());
-    if (clock.isOver) return new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
-    return new Problem("UPSTREAM_UNREACHABLE", "The model service could not be reached.");
+    if (clock.isOver) return { problem: tooLate, isItsFault: isSent };
+    return { problem: unreachable, isItsFault: !(call.signal?.aborted || call.sent) };
   }
 }
+
+const tooLate = new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
+const unreachable = new Problem("UPSTREAM_UNREACHABLE", "The model service could not be reached.");
 
 /** None of its text is for anybody. */
 export async function dropBody({ response, clock }: Answered): Promise<void> {
@@ -183,8 +182,9 @@ export async function dropBody({ response, clock }: Answered): Promise<void> {
 
 /** A 500 is an answer to one request; these say that nobody is there to answer any. */
 function isDown(status: number): boolean {
-  return status > 500 && status !== 501;
+  return downStatuses.has(status);
 }
+const downStatuses: ReadonlySet<number> = new Set([502, 503, 504, 521, 522, 523]);
 
 /** A body that streams is cut off with its call; what a caller holds open ends when the caller leaves. */
 function signalOf({ signal, sent }: Call, clock: Clock): AbortSignal | undefined {

@@ -1,7 +1,7 @@
 // A call of OpenAI's `chat/completions`: what it may say, and what it costs at most.
 import * as z from "zod";
 import { between, integer } from "./inputs.ts";
-import type { TokenPrice } from "./model.ts";
+import type { TokenPrice, Unread } from "./model.ts";
 import { isBounded, isCount, mayMultiply, multipliersOf } from "./multipliers.ts";
 import { LONGEST_ANSWER } from "./text-inputs.ts";
 
@@ -56,23 +56,27 @@ export interface Fault {
 
 /**
  * The call as the schema has it, and what is wrong with it, each fault with its place. Members of a large body that were not
- * read are held to nothing, but for those that may multiply its cost: they must be read.
+ * read are held to nothing, but for those that may multiply its cost, or say how it is told.
  */
 export function readChat(
   call: Readonly<Record<string, unknown>>,
-  unread: ReadonlySet<string> = new Set(),
+  unread: ReadonlyMap<string, Unread["kind"]> = new Map(),
 ): { readonly chat: Chat | undefined; readonly faults: readonly Fault[] } {
   const { data: chat, error } = chatSchema.safeParse(call);
   const issues = error?.issues ?? [];
   const faults = [
     ...issues.filter(({ path: [name] }) => !unread.has(String(name))),
-    ...[...unread].filter(mayMultiply).map((name) => ({ path: [name], message: "Too large" })),
+    ...[...unread].filter(mustBeRead).map(([name]) => ({ path: [name], message: "Too large" })),
     ...multipliersOf(call)
       .filter(({ path: [name = ""] }) => !Object.hasOwn(fields, name))
       .filter((multiplier) => !isBounded(multiplier, fields))
       .map(({ path }) => ({ path, message: "Multiplies the cost, and is not known here" })),
   ];
   return { chat, faults: faults.length > 0 ? faults : tooMuch(call) };
+}
+
+function mustBeRead([name, kind]: [string, Unread["kind"]]): boolean {
+  return mayMultiply(name, kind) || name === "stream" || name === "stream_options";
 }
 
 /** All answers of one call together are no longer than the longest that it may ask for. */

@@ -14,8 +14,9 @@ const containers: ReadonlySet<string> = new Set([
   "options",
 ]);
 
-/** Members that hold what is said, and schemas in which any name may stand: they do not say how often. */
+/** Members that hold what is said or shown, and schemas in which any name may stand: they do not say how often. */
 const said: ReadonlySet<string> = new Set([
+  "images",
   "messages",
   "tools",
   "functions",
@@ -35,7 +36,7 @@ export function multipliersOf(body: Readonly<Record<string, unknown>>, above: re
   return Object.entries(body).flatMap(([name, value]) => {
     const path = [...above, name];
     if (value === null || value === undefined) return [];
-    if (multiplierName.test(name) || (value instanceof Unread && containers.has(name))) return [{ path, value }];
+    if (multiplierName.test(name) || (value instanceof Unread && mayHide(name, value.kind))) return [{ path, value }];
     if (said.has(name)) return [];
     return within(value).flatMap((inner) => multipliersOf(inner, path));
   });
@@ -47,9 +48,14 @@ function within(value: unknown): Record<string, unknown>[] {
   return isObject(value) ? [value] : [];
 }
 
-/** Whether a member of this name must be read to know what a body costs. */
-export function mayMultiply(name: string): boolean {
-  return multiplierName.test(name) || containers.has(name);
+/** Whether a multiplier may stand in a member that was not read, whatever clients call it. */
+function mayHide(name: string, kind: Unread["kind"]): boolean {
+  return containers.has(name) || ((kind === "object" || kind === "array") && !said.has(name));
+}
+
+/** Whether a member must be read to know what a body costs. */
+export function mayMultiply(name: string, kind: Unread["kind"]): boolean {
+  return multiplierName.test(name) || mayHide(name, kind);
 }
 
 export function isCount(value: unknown): value is number {

@@ -1,5 +1,7 @@
 // What the queue says, as responses: refusals become problems, a job's output is spliced in as the bytes that it is.
+
 import { Problem } from "../errors.ts";
+import { concat } from "../wire/concat.ts";
 import type { Body, JobView, Refusal } from "./queue/views.ts";
 
 const encoder = new TextEncoder();
@@ -22,16 +24,6 @@ export function answerJob(view: JobView | Refusal): Response {
 export function splice(before: string, middle: Body, after: string): BodyInit {
   if (middle instanceof ReadableStream) return spliceFlowing(before, middle, after);
   return concat([encoder.encode(before), middle, encoder.encode(after)]);
-}
-
-function concat(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((size, { byteLength }) => size + byteLength, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.byteLength;
-  }
-  return whole;
 }
 
 export interface Flow {

@@ -1,4 +1,5 @@
 // The job interface: run, follow, steer.
+
 import { zValidator } from "@hono/zod-validator";
 import { type Context, Hono } from "hono";
 import * as z from "zod";
@@ -16,6 +17,7 @@ import { jobRequestSchema, statusQuerySchema, streamQuerySchema, waitQuerySchema
 import { limits } from "../contract/limits.ts";
 import type { Operation } from "../contract/operation.ts";
 import { Problem } from "../errors.ts";
+import { bodyErrors } from "../wire/body-problem.ts";
 import { orRefuse } from "../wire/refusals.ts";
 import { accepted, answerJob } from "./answers.ts";
 import type { EndpointEnv } from "./endpoints.ts";
@@ -100,30 +102,49 @@ export function heldBy(c: Context<EndpointEnv>, waitMs: number) {
 const base = "/platform/v2/{endpoint}";
 const reached = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "RATE_LIMITED", "INVALID_REQUEST", "UNAVAILABLE"] as const;
 const found = [...reached, "JOB_NOT_FOUND"] as const;
-const submitErrors = [...reached, "INVALID_JSON", "PAYLOAD_TOO_LARGE", "QUEUE_FULL"] as const;
+const submitErrors = [...reached, ...bodyErrors, "QUEUE_FULL"] as const;
 const asked = { access: "platform", errors: found } as const;
 
 export const jobOperations: readonly Operation[] = [
   {
-    ...{ method: "post", path: `${base}/run`, summary: "Submit a job", access: "platform" },
-    ...{ body: jobRequestSchema, answer: submittedSchema, errors: submitErrors },
+    method: "post",
+    path: `${base}/run`,
+    summary: "Submit a job",
+    access: "platform",
+    body: jobRequestSchema,
+    answer: submittedSchema,
+    errors: submitErrors,
   },
   {
-    ...{ method: "post", path: `${base}/runsync`, summary: "Submit a job and wait for it", access: "platform" },
-    ...{ query: waitQuerySchema, body: jobRequestSchema, answer: jobSchema, errors: submitErrors },
+    method: "post",
+    path: `${base}/runsync`,
+    summary: "Submit a job and wait for it",
+    access: "platform",
+    query: waitQuerySchema,
+    body: jobRequestSchema,
+    answer: jobSchema,
+    errors: submitErrors,
   },
   ...readMethods.flatMap((method) => followOperations(method === "GET" ? "get" : "post")),
   { ...asked, method: "post", path: `${base}/cancel/{job}`, summary: "Cancel a job", answer: submittedSchema },
   {
-    ...{ ...asked, method: "post", path: `${base}/retry/{job}`, summary: "Run a failed job again" },
-    ...{ answer: submittedSchema, errors: [...found, "NOT_RETRYABLE"] },
+    ...asked,
+    method: "post",
+    path: `${base}/retry/{job}`,
+    summary: "Run a failed job again",
+    answer: submittedSchema,
+    errors: [...found, "NOT_RETRYABLE"],
   },
   { ...asked, method: "post", path: `${base}/purge-queue`, summary: "Remove waiting jobs", answer: purgedSchema },
   { ...asked, method: "get", path: `${base}/health`, summary: "Jobs and workers in numbers", answer: healthSchema },
   { ...asked, method: "get", path: `${base}/metrics`, summary: "Workers by state", answer: metricsSchema },
   {
-    ...{ ...asked, method: "get", path: `${base}/requests`, summary: "The jobs, newest first" },
-    ...{ query: pageSchema, answer: requestsSchema },
+    ...asked,
+    method: "get",
+    path: `${base}/requests`,
+    summary: "The jobs, newest first",
+    query: pageSchema,
+    answer: requestsSchema,
   },
 ];
 
@@ -131,12 +152,20 @@ function followOperations(method: "get" | "post"): Operation[] {
   return [
     { ...asked, method, path: `${base}/status/{job}`, summary: "A job", query: statusQuerySchema, answer: jobSchema },
     {
-      ...{ ...asked, method, path: `${base}/status-sync/{job}`, summary: "A job, held until it ends" },
-      ...{ query: waitQuerySchema, answer: jobSchema },
+      ...asked,
+      method,
+      path: `${base}/status-sync/{job}`,
+      summary: "A job, held until it ends",
+      query: waitQuerySchema,
+      answer: jobSchema,
     },
     {
-      ...{ ...asked, method, path: `${base}/stream/{job}`, summary: "What a job has streamed" },
-      ...{ query: streamQuerySchema, answer: streamSchema },
+      ...asked,
+      method,
+      path: `${base}/stream/{job}`,
+      summary: "What a job has streamed",
+      query: streamQuerySchema,
+      answer: streamSchema,
     },
   ];
 }

@@ -1,7 +1,10 @@
 // A body at the platform's door: a small one is read whole, a larger one goes on into the queue's storage as it flows.
 import { Problem } from "../errors.ts";
-import { type BodyFault, type ByteSource, parseJson, readHead, readWhole, statedLength } from "../wire/body.ts";
+import { parseJson, readHead, readWhole } from "../wire/body.ts";
+import type { BodyFault } from "../wire/body-fault.ts";
 import { bodyProblem } from "../wire/body-problem.ts";
+import { type ByteSource, statedLength } from "../wire/byte-reader.ts";
+import { readerOf } from "../wire/client-body.ts";
 import type { JsonFault } from "../wire/json-scanner.ts";
 import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "../wire/member-scan.ts";
 import type { Remote } from "../wire/remote.ts";
@@ -13,7 +16,7 @@ import type { Refusal } from "./queue/views.ts";
 const wholeBytes = 1024 * 1024;
 
 export interface LargeBody {
-  readonly source: ReadableStream<Uint8Array> | ByteSource;
+  readonly source: ByteSource;
   readonly length: number | undefined;
 }
 
@@ -21,15 +24,17 @@ export interface LargeBody {
 export async function openBody(request: Request, limitBytes: number): Promise<Uint8Array | LargeBody> {
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw faulty("too-large", limitBytes);
-  if (length !== undefined && length > wholeBytes && request.body) return { source: request.body, length };
-  const head = await readHead(request.body, wholeBytes, length);
+  if (length !== undefined && length > wholeBytes && request.body) {
+    return { source: { head: new Uint8Array(), reader: readerOf(request, request.body) }, length };
+  }
+  const head = await readHead(request, wholeBytes);
   if ("fault" in head) throw faulty(head.fault, limitBytes);
   return head.ended ? head.bytes : { source: head, length };
 }
 
 /** For bodies that must be looked at whole, whatever their size. */
 export async function readJson(request: Request, limitBytes: number): Promise<unknown> {
-  const read = await readWhole(request.body, limitBytes, statedLength(request.headers));
+  const read = await readWhole(request, limitBytes);
   if ("fault" in read) throw faulty(read.fault, limitBytes);
   return parseBody(read.bytes);
 }

@@ -40,7 +40,9 @@ export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
     throw new Problem("GONE", `This file expired at ${new Date(expiresAt).toISOString()}.`);
   }
   const headOnly = c.req.raw.method === "HEAD";
-  const file = headOnly ? await c.env.MEDIA.head(name) : await c.env.MEDIA.get(name);
+  const file = await (headOnly ? c.env.MEDIA.head(name) : c.env.MEDIA.get(name)).catch(() => {
+    throw notNow;
+  });
   if (!file) throw noSuchFile;
   const headers = {
     "Content-Type": file.httpMetadata?.contentType ?? "application/octet-stream",
@@ -52,6 +54,7 @@ export const media = new Hono<AppEnv>().get("/media/:file", async (c) => {
   return new Response(headOnly ? null : (file as R2ObjectBody).body, { headers });
 });
 
+const notNow = new Problem("UNAVAILABLE", "The file cannot be read at the moment.", { "Retry-After": "1" });
 const noSuchFile = new Problem("NOT_FOUND", "There is no such file.");
 
 export const mediaOperations: readonly Operation[] = [
@@ -61,6 +64,6 @@ export const mediaOperations: readonly Operation[] = [
     summary: "A file that a sample model made",
     access: "public",
     contentType: "application/octet-stream",
-    errors: ["NOT_FOUND", "GONE"],
+    errors: ["NOT_FOUND", "GONE", "UNAVAILABLE"],
   },
 ];

@@ -1,6 +1,6 @@
 // Streams a large answer to the client: its id and media URLs are replaced on the way, what it says back of the request
 // is taken out, what it says of the job is read.
-import type { ByteSource } from "./body.ts";
+import type { ByteSource } from "./byte-reader.ts";
 import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type Edit, type Forbidden, type RelayFault, relayJson } from "./json-relay.ts";
 import { Names, parsed, unquote } from "./names.ts";

@@ -1,35 +1,22 @@
 // Reads a body that is small enough to hold, and hands over one that turns out not to be.
+import { type BodyFault, faultOf } from "./body-fault.ts";
+import { type ByteReader, type ByteSource, statedLength } from "./byte-reader.ts";
+import { paceOf, readerOf } from "./client-body.ts";
+import { concat } from "./concat.ts";
 import { SKIM } from "./json-listener.ts";
 import { MAX_DEPTH } from "./json-place.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
 import { utf8 } from "./utf8-text.ts";
 
-/** A body that was begun: the bytes read so far, in a buffer that whoever reads on may take, and the reader of the rest. */
-export interface ByteSource {
-  readonly head: Uint8Array;
-  readonly reader: ByteReader;
-}
-
-/** As much of a reader as whoever goes on with a body asks of it. */
-export type ByteReader = Pick<ReadableStreamBYOBReader, "closed" | "cancel" | "readAtLeast">;
-
-export type BodyFault = "too-large" | "source-gone";
 export type Head =
   | { ended: true; bytes: Uint8Array }
-  | { ended: false; head: Uint8Array; reader: ReadableStreamBYOBReader }
+  | { ended: false; head: Uint8Array; reader: ByteReader }
   | { fault: BodyFault };
 export type Whole = { bytes: Uint8Array } | { fault: BodyFault };
 export type ParsedBody = { value: unknown; bytes: Uint8Array } | { fault: BodyFault | JsonFault };
 
-/** Where a body of unknown length begins to grow from. */
-const FIRST_BYTES = 16 * 1024;
-
-/** The length that a Content-Length header states; undefined for a chunked body, whatever else its head states. */
-export function statedLength(headers: Headers): number | undefined {
-  if (headers.has("Transfer-Encoding")) return undefined;
-  const stated = headers.get("content-length");
-  return stated !== null && /^\d{1,15}$/.test(stated) ? Number(stated) : undefined;
-}
+/** What is held grows with what has come, in pieces: a stated length is no reason to make room for it. */
+const PIECE_BYTES = { least: 16 * 1024, most: 1024 * 1024 };
 
 /** So much is read at once, by the runtime: it costs half of what a reader does. */
 const SMALL_BYTES = 16 * 1024;
@@ -42,60 +29,70 @@ export function isSmall({ headers }: Body): boolean {
 
 export async function readSmall(message: Body): Promise<Head> {
   try {
-    return { ended: true, bytes: new Uint8Array(await message.arrayBuffer()) };
-  } catch {
-    return { fault: "source-gone" };
+    const whole = message.arrayBuffer();
+    const pace = paceOf(message);
+    return { ended: true, bytes: new Uint8Array(await (pace ? pace.take(whole, bytesOf) : whole)) };
+  } catch (error) {
+    return { fault: faultOf(error) };
   }
 }
 
-type Body = Pick<Request | Response, "headers" | "arrayBuffer">;
+type Body = Pick<Request | Response, "headers" | "arrayBuffer" | "body">;
+const bytesOf = ({ byteLength }: ArrayBuffer) => byteLength;
 
 /** Reads until the body ends or has passed `wholeBytes`; then the caller goes on with the reader, or cancels it. */
-export async function readHead(
-  body: ReadableStream<Uint8Array> | null,
-  wholeBytes: number,
-  length?: number,
-  giveUp?: AbortSignal,
-): Promise<Head> {
-  if (body === null) return { ended: true, bytes: new Uint8Array(0) };
-  const reader = body.getReader({ mode: "byob" });
+export async function readHead(message: Pick<Body, "body">, wholeBytes: number, giveUp?: AbortSignal): Promise<Head> {
+  if (message.body === null) return { ended: true, bytes: new Uint8Array(0) };
+  const reader = readerOf(message, message.body);
   giveUp?.addEventListener("abort", () => void reader.cancel("given up").catch(() => {}), { once: true });
-  let buffer = new Uint8Array(Math.min(length ?? FIRST_BYTES, wholeBytes) + 1);
-  let filled = 0;
+  return readOn({ head: new Uint8Array(), reader }, wholeBytes, giveUp);
+}
+
+/** The same, of what was begun. */
+export async function readOn({ head, reader }: ByteSource, wholeBytes: number, giveUp?: AbortSignal): Promise<Head> {
+  const pieces: Uint8Array[] = head.byteLength > 0 ? [head] : [];
+  let filled = head.byteLength;
   try {
-    for (;;) {
-      const asked = buffer.length - filled;
-      const { value, done } = await reader.readAtLeast(asked, buffer.subarray(filled));
-      if (value !== undefined) {
-        filled += value.byteLength;
-        buffer = new Uint8Array(value.buffer);
-      }
+    for (let ended = false; !ended && filled <= wholeBytes; ) {
+      const piece = await readPiece(reader, Math.min(pieceBytes(filled), wholeBytes + 1 - filled));
       if (giveUp?.aborted) return { fault: "source-gone" };
-      // Less than was asked for is all that was left.
-      if (done || value === undefined || value.byteLength < asked)
-        return { ended: true, bytes: buffer.subarray(0, filled) };
-      if (filled > wholeBytes) return { ended: false, head: buffer.subarray(0, filled), reader };
-      if (filled === buffer.length) {
-        const larger = new Uint8Array(Math.min(buffer.length * 2, wholeBytes + 1));
-        larger.set(buffer);
-        buffer = larger;
-      }
+      pieces.push(piece.bytes);
+      filled += piece.bytes.byteLength;
+      ended = piece.ended;
     }
-  } catch {
-    return { fault: "source-gone" };
+  } catch (error) {
+    return { fault: faultOf(error) };
   }
+  const whole = joined(pieces, filled);
+  return filled > wholeBytes ? { ended: false, head: whole, reader } : { ended: true, bytes: whole };
+}
+
+function pieceBytes(filled: number): number {
+  return Math.max(PIECE_BYTES.least, Math.min(filled >> 1, PIECE_BYTES.most));
+}
+
+/** Full, or the body's last. */
+async function readPiece(reader: ByteReader, size: number): Promise<{ bytes: Uint8Array; ended: boolean }> {
+  let bytes = new Uint8Array(size);
+  for (let filled = 0; ; ) {
+    const { value, done } = await reader.readAtLeast(size - filled, bytes.subarray(filled));
+    if (value) bytes = new Uint8Array(value.buffer);
+    filled += value?.byteLength ?? 0;
+    if (done || !value) return { bytes: bytes.subarray(0, filled), ended: true };
+    if (filled === size) return { bytes, ended: false };
+  }
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = pieces;
+  if (first?.byteLength === size) return first;
+  return concat(pieces, size);
 }
 
 /** The whole body, refused at once by its stated length, or as it flows past the limit. */
-export async function readWhole(
-  body: ReadableStream<Uint8Array> | null,
-  limitBytes: number,
-  length?: number,
-): Promise<Whole> {
-  if (length !== undefined && length > limitBytes) {
-    return { fault: "too-large" };
-  }
-  const head = await readHead(body, limitBytes, length);
+export async function readWhole(message: Pick<Body, "headers" | "body">, limitBytes: number): Promise<Whole> {
+  if ((statedLength(message.headers) ?? 0) > limitBytes) return { fault: "too-large" };
+  const head = await readHead(message, limitBytes);
   if ("fault" in head) return head;
   if (head.ended) return { bytes: head.bytes };
   head.reader.cancel("too large").catch(() => {});
@@ -128,12 +125,8 @@ function scanFault(bytes: Uint8Array): JsonFault | undefined {
 }
 
 /** The whole body as JSON. */
-export async function readJson(
-  body: ReadableStream<Uint8Array> | null,
-  limitBytes: number,
-  length?: number,
-): Promise<ParsedBody> {
-  const whole = await readWhole(body, limitBytes, length);
+export async function readJson(message: Pick<Body, "headers" | "body">, limitBytes: number): Promise<ParsedBody> {
+  const whole = await readWhole(message, limitBytes);
   if ("fault" in whole) return whole;
   const parsed = parseJson(whole.bytes);
   return "fault" in parsed ? parsed : { ...parsed, bytes: whole.bytes };

@@ -1,5 +1,6 @@
 // Carries JSON from a body to an output through the scanner, in one reused buffer, and makes the edits asked for.
-import type { ByteReader, ByteSource } from "./body.ts";
+import { type BodyFault, faultOf } from "./body-fault.ts";
+import type { ByteReader, ByteSource } from "./byte-reader.ts";
 import type { JsonListener } from "./json-listener.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
 import { FOUND, type SecretSearch } from "./secret-search.ts";
@@ -42,7 +43,7 @@ export interface Forbidden {
 }
 
 /** `source-gone`: the body broke off. `sink-gone`: nobody reads the output any more. `stopped`: the caller refused. */
-export type RelayFault = JsonFault | "too-large" | "source-gone" | "sink-gone" | "stopped";
+export type RelayFault = JsonFault | BodyFault | "sink-gone" | "stopped";
 
 class Broken extends Error {
   readonly fault: RelayFault;
@@ -120,7 +121,9 @@ async function pump(
       const room = bytes.subarray(filled);
       // What waits for its end fills the buffer: white space without end, for one.
       if (room.length === 0) throw new Broken("too-large");
-      const { value, done } = await reader.readAtLeast(room.length, room).catch(broken("source-gone"));
+      const { value, done } = await reader.readAtLeast(room.length, room).catch((error: unknown) => {
+        throw new Broken(faultOf(error));
+      });
       if (value !== undefined) bytes = new Uint8Array(value.buffer);
       if (done || value === undefined) break;
       fresh = value.byteLength;

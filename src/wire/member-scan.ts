@@ -1,5 +1,5 @@
 // Carries a JSON text on as it flows, whole or one member's value, and tells where its top-level members lie.
-import type { ByteSource } from "./body.ts";
+import type { ByteSource } from "./byte-reader.ts";
 import { type JsonListener, type Kind, SKIM, WATCH } from "./json-listener.ts";
 import { type RelayFault, relayJson } from "./json-relay.ts";
 import { Names, parsed } from "./names.ts";
@@ -47,7 +47,10 @@ export async function scanMembers(scan: MemberScan): Promise<MemberFault | undef
   const listener = new MemberListener(scan);
   let refusal: { thrown: unknown } | undefined;
   const fault = await relayJson({
-    ...{ source: scan.source, length: scan.length, limitBytes: scan.limitBytes, edits: [] },
+    source: scan.source,
+    length: scan.length,
+    limitBytes: scan.limitBytes,
+    edits: [],
     output: outlet(listener.spans, scan.carrier),
     listener,
     stopped: () => listener.tooLarge,

@@ -16,6 +16,22 @@ export function parsed(bytes: Uint8Array, start: number, end: number): unknown {
   return JSON.parse(decoder.decode(bytes.subarray(start, end)));
 }
 
+/** In a valid text, a string that a colon follows is a name. */
+const strings = /"(?:[^"\\]|\\.)*"(\s*:)?/g;
+
+/** Whether an object in the bytes, of which the value was read, says a name twice: parsers do not agree on which counts. */
+export function repeatsName(value: unknown, bytes: Uint8Array, start: number, end: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const written = [...decoder.decode(bytes.subarray(start, end)).matchAll(strings)].filter(([, colon]) => colon);
+  return written.length > namesIn(value);
+}
+
+function namesIn(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const inner = Object.values(value).reduce<number>((sum, one) => sum + namesIn(one), 0);
+  return Array.isArray(value) ? inner : inner + Object.keys(value).length;
+}
+
 export class Names {
   readonly #names: readonly { name: string; bytes: Uint8Array }[];
   /** As `\uXXXX`, a UTF-16 unit takes six bytes. */

@@ -1,7 +1,7 @@
 // Streams a large JSON object upstream, reads those of its members that are small, and may put others behind them.
 import { type Kind, SKIM, WATCH } from "./json-listener.ts";
 import type { Edit } from "./json-relay.ts";
-import { parsed, unquote } from "./names.ts";
+import { parsed, repeatsName, unquote } from "./names.ts";
 import { type Outcome, relayForVerdict, type Summarizing, type VerdictScan } from "./verdict-relay.ts";
 
 /** What a member may take to be read. */
@@ -28,11 +28,14 @@ export interface ObjectScan<Refusal> extends VerdictScan<ObjectSummary, Refusal>
   readonly tail?: Tail | undefined;
 }
 
-/** Members to put in front of the closing brace, with a comma before each: `,"more":true`. */
+/** A member to put in front of the closing brace. */
 export interface Tail {
-  readonly bytes: Uint8Array;
-  /** Asked when all members have passed. Blanks go in the place of a tail that nobody wants: the length is stated already. */
-  isWanted(summary: ObjectSummary): boolean;
+  /** The caller's own member of this name loses it: no parser is to choose between the two. */
+  readonly name: string;
+  /** So many bytes are added in any case, since the body's length is stated already: the rest are blanks. */
+  readonly length: number;
+  /** Asked when all members have passed: `,"name":true`, or undefined for none. */
+  member(summary: ObjectSummary): Uint8Array | undefined;
 }
 
 /** `stream` is the upstream request's body; it must be read or cancelled. `done` resolves once it was sent, or cut off. */
@@ -42,13 +45,12 @@ export function scanObject<Refusal>(scan: ObjectScan<Refusal>): {
 } {
   const { length, tail } = scan;
   const { readable, writable } =
-    length === undefined
-      ? new IdentityTransformStream()
-      : new FixedLengthStream(length + (tail?.bytes.byteLength ?? 0));
+    length === undefined ? new IdentityTransformStream() : new FixedLengthStream(length + (tail?.length ?? 0));
   return { stream: readable, done: relayForVerdict(scan, writable, new MemberReader(tail)) };
 }
 
 const BLANK = 0x20;
+const UNDERSCORE = 0x5f;
 
 class MemberReader implements Summarizing<ObjectSummary, ObjectFault> {
   fault: ObjectFault | undefined;
@@ -67,6 +69,7 @@ class MemberReader implements Summarizing<ObjectSummary, ObjectFault> {
     this.#name = start < 0 ? undefined : unquote(bytes, start, end);
     if (this.#name !== undefined && this.#members.has(this.#name)) this.fault ??= "repeated";
     if (this.#members.size >= MAX_MEMBERS) this.fault ??= "too-many-members";
+    if (this.#tail && this.#name === this.#tail.name) bytes.fill(UNDERSCORE, start, end);
   }
 
   value(depth: number, kind: Kind): number {
@@ -84,16 +87,18 @@ class MemberReader implements Summarizing<ObjectSummary, ObjectFault> {
       return;
     }
     this.#smallBytes += size;
+    const value = parsed(bytes, start, end);
     if (this.#smallBytes > SMALL_TOTAL_BYTES) this.fault = "too-many-members";
-    else this.#members.set(this.#name, { kind, value: parsed(bytes, start, end) });
+    else if (repeatsName(value, bytes, start, end)) this.fault = "repeated";
+    else this.#members.set(this.#name, { kind, value });
   }
 
   #ended(size: number, brace: number): void {
     this.#bytes = size;
     if (!this.#tail || this.fault !== undefined) return;
-    const { bytes } = this.#tail;
-    const put = this.#tail.isWanted(this.summary()) ? bytes : new Uint8Array(bytes.byteLength).fill(BLANK);
-    this.edits.push({ from: brace, to: brace, bytes: put });
+    const bytes = new Uint8Array(this.#tail.length).fill(BLANK);
+    bytes.set(this.#tail.member(this.summary()) ?? []);
+    this.edits.push({ from: brace, to: brace, bytes });
   }
 
   summary(): ObjectSummary {

@@ -1,5 +1,5 @@
 // A Durable Object's one alarm: armed for what is due first, and back soon after it failed.
-import { nameOfFault } from "../errors.ts";
+import { framesOf, nameOfFault } from "../errors.ts";
 
 /** An alarm that failed comes back after this. */
 const retryMs = 1000;
@@ -35,14 +35,14 @@ export class OneAlarm {
     try {
       await act();
     } catch (error) {
-      console.error(JSON.stringify({ alarm: this.#name, error: nameOfFault(error) }));
+      console.error(JSON.stringify({ alarm: this.#name, error: nameOfFault(error), stack: framesOf(error) }));
       this.arm(Date.now() + retryMs);
     }
   }
 
   /** Nothing is owed any more. */
   async stop(): Promise<void> {
-    await this.#ctx.storage.deleteAlarm();
     this.#at = undefined;
+    await this.#ctx.storage.deleteAlarm();
   }
 }

@@ -1,7 +1,7 @@
 // Streams a large job request upstream: our webhook goes in, the client's out; the last byte waits for the verdict.
 import { type Kind, SKIM, WATCH } from "./json-listener.ts";
 import type { Edit } from "./json-relay.ts";
-import { Names, parsed, unquote } from "./names.ts";
+import { Names, parsed, repeatsName, unquote } from "./names.ts";
 import { type Outcome, relayForVerdict, type Summarizing, type VerdictScan } from "./verdict-relay.ts";
 import { isWebhookName } from "./webhook-name.ts";
 
@@ -26,6 +26,8 @@ export interface Member {
 /** What the request says, as JSON.parse would have it: of members with one name, the last. */
 export interface RequestSummary {
   readonly input: ReadonlyMap<string, Member>;
+  /** `input`, or a member within it, is written twice: which one counts, parsers do not agree on. */
+  readonly isRepeated?: boolean;
   readonly policy?: unknown;
   readonly webhook?: unknown;
   readonly s3Config?: unknown;
@@ -74,6 +76,8 @@ class JobRequest implements Summarizing<RequestSummary, ShapeFault> {
   readonly #whole = new Map<Outer, unknown>();
   #smallBytes = 0;
   #members = 0;
+  #inputs = 0;
+  #isRepeated = false;
 
   constructor(inject: Uint8Array, inputKeys: Iterable<string> | undefined) {
     this.#inject = inject;
@@ -106,6 +110,7 @@ class JobRequest implements Summarizing<RequestSummary, ShapeFault> {
     } else if (depth === 1 && this.#outer === "input") {
       // The last `input` counts, so what an earlier one said is forgotten.
       this.#smallBytes = 0;
+      this.#isRepeated ||= ++this.#inputs > 1;
       this.#input = kind === "object" ? new Map() : undefined;
       if (kind === "object") return WATCH;
     } else if (depth === 1 && this.#outer !== undefined) {
@@ -134,13 +139,21 @@ class JobRequest implements Summarizing<RequestSummary, ShapeFault> {
 
   #remember(name: string, kind: Kind, bytes: Uint8Array, start: number, end: number, size: number): void {
     const before = this.#input?.get(name);
+    if (before !== undefined) this.#isRepeated = true;
     if (before !== undefined && "value" in before) this.#smallBytes -= before.bytes;
     const small = start >= 0 && this.#smallBytes + size <= SMALL_TOTAL_BYTES;
-    if (small) this.#smallBytes += size;
-    this.#input?.set(name, small ? { kind, bytes: size, value: parsed(bytes, start, end) } : { kind, bytes: size });
+    if (!small) {
+      this.#input?.set(name, { kind, bytes: size });
+      return;
+    }
+    this.#smallBytes += size;
+    const value = parsed(bytes, start, end);
+    this.#isRepeated ||= repeatsName(value, bytes, start, end);
+    this.#input?.set(name, { kind, bytes: size, value });
   }
 
   summary(): RequestSummary {
-    return { input: this.#input ?? new Map(), ...Object.fromEntries(this.#whole) };
+    const repeated = this.#isRepeated ? { isRepeated: true } : {};
+    return { input: this.#input ?? new Map(), ...repeated, ...Object.fromEntries(this.#whole) };
   }
 }

@@ -1,8 +1,9 @@
 // Bodies that are small by nature, read whole and never past their bound.
 import * as z from "zod";
 import { describeFaults, Problem } from "../errors.ts";
-import { statedLength } from "./body.ts";
+import { readWhole } from "./body.ts";
 import { bodyProblem } from "./body-problem.ts";
+import { concat } from "./concat.ts";
 
 const smallBytes = 64 * 1024;
 
@@ -18,13 +19,7 @@ export async function readBounded(
     if (length > maxBytes) return undefined;
     parts.push(part);
   }
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.byteLength;
-  }
-  return whole;
+  return concat(parts, length);
 }
 
 /** The value that the bytes spell; undefined when they are no JSON in UTF-8. No JSON text spells undefined. */
@@ -36,15 +31,11 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-function brokeOff(): never {
-  throw bodyProblem("source-gone", smallBytes);
-}
-
 /** A request's JSON body as its schema has it. No body at all reads as `{}`. */
 export async function readSmallJson<T extends z.ZodType>(request: Request, schema: T): Promise<z.output<T>> {
-  const stated = statedLength(request.headers) ?? 0;
-  const bytes = stated > smallBytes ? undefined : await readBounded(request.body, smallBytes).catch(brokeOff);
-  if (!bytes) throw new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${smallBytes} bytes.`);
+  const read = await readWhole(request, smallBytes);
+  if ("fault" in read) throw bodyProblem(read.fault, smallBytes);
+  const { bytes } = read;
   const value = bytes.byteLength === 0 ? {} : parseJson(bytes);
   if (value === undefined) throw new Problem("INVALID_JSON", "The body is not JSON in UTF-8.");
   const checked = z.safeParse(schema, value);

@@ -1,5 +1,5 @@
 // Carries a JSON body on as it flows, while its last byte waits for somebody's verdict on what was read of it.
-import type { ByteSource } from "./body.ts";
+import type { ByteSource } from "./byte-reader.ts";
 import type { JsonListener } from "./json-listener.ts";
 import { type Edit, type RelayFault, relayJson } from "./json-relay.ts";
 

@@ -9,7 +9,8 @@ afterEach(emptyStorage);
 const operator = { Authorization: `Bearer ${testSettings.ADMIN_TOKEN}` };
 const serverKey = "key-of-the-real-service-0123456789abcdef";
 const remote: Settings = {
-  ...{ UPSTREAM_URL: "https://jobs.example", UPSTREAM_API_KEY: serverKey },
+  UPSTREAM_URL: "https://jobs.example",
+  UPSTREAM_API_KEY: serverKey,
   MANAGEMENT_URL: "https://manage.example/v1",
 };
 const json = (body: unknown, init: ResponseInit = {}) => Response.json(body, init);
@@ -65,7 +66,9 @@ describe("with a real service", () => {
     expect(request?.url).toBe("https://manage.example/v1/pods?x=1%202");
     expect([request?.method, await request?.text(), request?.redirect]).toEqual(["POST", '{"name":"p"}', "manual"]);
     expect(Object.fromEntries(request?.headers ?? [])).toEqual({
-      ...{ accept: "application/json", authorization: `Bearer ${serverKey}`, "content-type": "application/json" },
+      accept: "application/json",
+      authorization: `Bearer ${serverKey}`,
+      "content-type": "application/json",
     });
   });
 

@@ -1,13 +1,7 @@
 // The client of the upstream in time: what stalls is given up, what was refused is tried again, what is down is left alone.
 import { describe, expect, it, vi } from "vitest";
-import {
-  Breaker,
-  type Call,
-  type CallOut,
-  callUpstream,
-  type Times,
-  type Upstream,
-} from "../../src/gateway/upstream.ts";
+import { Breaker } from "../../src/gateway/breaker.ts";
+import { type Call, type CallOut, callUpstream, type Times, type Upstream } from "../../src/gateway/upstream.ts";
 import { openJob, readJob } from "../../src/gateway/upstream-answer.ts";
 import { SecretSearch } from "../../src/wire/secret-search.ts";
 
@@ -26,6 +20,7 @@ function upstreamOf(send: Upstream["send"]): Upstream & { send: ReturnType<typeo
     keySearch,
     send: vi.fn(send),
     breaker: new Breaker(),
+    payer: "user:ada",
     times,
   };
 }
@@ -116,7 +111,9 @@ describe("an upstream that takes its time", () => {
 describe("another try", () => {
   const failing = (failures: number, fail: () => Promise<Response>) => {
     let left = failures;
-    return upstreamOf(async () => (left-- > 0 ? fail() : ok()));
+    const upstream = upstreamOf(async () => (left-- > 0 ? fail() : ok()));
+    // No machine is so busy that its clock decides here: no try waits at all.
+    return { ...upstream, times: { ...times, retryMs: 5_000 } };
   };
   const busy = async () => Response.json({}, { status: 429 });
 
@@ -150,40 +147,98 @@ describe("another try", () => {
 });
 
 describe("the circuit breaker", () => {
-  const failures = 20;
-  const fail = async (upstream: Upstream, count: number, call = submit) => {
-    for (let n = 0; n < count; n++) await callUpstream(upstream, call).catch(() => {});
+  const payers = ["user:ada", "user:bob", "user:eve", "addr:203.0.113.7/32", "user:mallory"];
+  const down = async () => new Response("", { status: 503 });
+  /** Each payer's call, one after the other. */
+  const fail = async (upstream: Upstream, by: readonly string[], call = submit) => {
+    for (const payer of by) await callUpstream({ ...upstream, payer }, call).catch(() => {});
   };
+  const later = (ms: number) => vi.spyOn(Date, "now").mockReturnValue(Date.now() + ms);
 
-  it("opens after so many failures in a row, fails fast, and lets one trial through after a while", async () => {
-    const upstream = upstreamOf(reset);
-    await fail(upstream, failures);
-    await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_DOWN", status: 503 });
-    expect(upstream.send).toHaveBeenCalledTimes(failures);
-    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 5_001);
-    await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_UNREACHABLE" });
+  it.each([
+    ["a broken connection", reset],
+    ["502", async () => new Response("", { status: 502 })],
+    ["503", down],
+    ["504", async () => new Response("", { status: 504 })],
+  ])(
+    "opens when five payers in a row met with %s, fails fast, and lets one trial through after a while",
+    async (_, broken) => {
+      vi.spyOn(Math, "random").mockReturnValue(1);
+      const upstream = { ...upstreamOf(broken), times: { ...times, retryMs: 0 } };
+      await fail(upstream, payers);
+      await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_DOWN", status: 503 });
+      expect(upstream.send).toHaveBeenCalledTimes(payers.length);
+      later(5_001);
+      await fail(upstream, ["user:ada"]);
+      await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_DOWN" });
+      expect(upstream.send).toHaveBeenCalledTimes(payers.length + 1);
+    },
+  );
+
+  it("attack M1: one model's 503 takes no other model down", async () => {
+    const upstream = upstreamOf(async (url) => (url.includes("/m/") ? new Response("", { status: 503 }) : ok()));
+    await fail(upstream, payers);
     await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_DOWN" });
-    expect(upstream.send).toHaveBeenCalledTimes(failures + 1);
+    const other = await callUpstream(upstream, { ...submit, segments: ["n", "run"] });
+    expect(other.response.status).toBe(200);
   });
 
-  it("closes with one good answer", async () => {
-    const upstream = upstreamOf(reset);
-    await fail(upstream, failures - 1);
-    upstream.send.mockImplementationOnce(async () => ok());
-    await fail(upstream, failures);
-    await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_UNREACHABLE" });
-  });
-
-  it("counts neither a 500, nor a caller that left, nor a body that broke off", async () => {
-    const upstream = upstreamOf(async () => new Response("", { status: 500 }));
-    await fail(upstream, failures + 1);
-    upstream.send.mockImplementation(reset);
-    await fail(upstream, failures + 1, { ...submit, signal: AbortSignal.abort() });
-    await fail(upstream, failures + 1, { ...submit, body: new ReadableStream(), sent: Promise.reject() });
-    const slow = { ...upstream, send: stalls, times: { ...times, streamMs: 1 } };
-    await fail(slow, failures + 1, { ...submit, body: new ReadableStream(), sent: new Promise(() => {}) });
+  it("attack M1: of one payer's failures only one counts, whatever he sends, and each call's tries are one", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.001);
+    const upstream = upstreamOf(down);
+    await fail(upstream, [...payers.slice(0, 4), ...new Array<string>(10).fill("user:ada")]);
+    expect(upstream.send.mock.calls.length).toBeGreaterThan(2 * 14);
     upstream.send.mockImplementation(async () => ok());
     expect((await callUpstream(upstream, submit)).response.status).toBe(200);
+  });
+
+  it("is not kept open by one payer who takes each trial", async () => {
+    const upstream = upstreamOf(reset);
+    await fail(upstream, payers);
+    for (let trials = 0; trials < 7; trials++) {
+      later(5_001);
+      await fail(upstream, ["user:mallory"]);
+    }
+    upstream.send.mockImplementation(async () => ok());
+    expect((await callUpstream(upstream, submit)).response.status).toBe(200);
+  });
+
+  it("closes with one good answer, and begins to count anew", async () => {
+    const upstream = upstreamOf(reset);
+    await fail(upstream, payers.slice(0, 4));
+    upstream.send.mockImplementationOnce(async () => ok());
+    await fail(upstream, payers);
+    await expect(callUpstream(upstream, submit)).rejects.toMatchObject({ code: "UPSTREAM_UNREACHABLE" });
+  });
+
+  it("counts no answer to one request, no caller that left, and no body that broke off", async () => {
+    const upstream = upstreamOf(reset);
+    for (const status of [400, 401, 404, 413, 500, 501]) {
+      upstream.send.mockImplementation(async () => new Response("", { status }));
+      await fail(upstream, payers);
+    }
+    upstream.send.mockImplementation(reset);
+    await fail(upstream, payers, { ...submit, signal: AbortSignal.abort() });
+    await fail(upstream, payers, { ...submit, body: new ReadableStream(), sent: Promise.reject() });
+    const slow = { ...upstream, send: stalls, times: { ...times, streamMs: 1 } };
+    await fail(slow, payers, { ...submit, body: new ReadableStream(), sent: new Promise(() => {}) });
+    upstream.send.mockImplementation(async () => ok());
+    expect((await callUpstream(upstream, submit)).response.status).toBe(200);
+  });
+
+  it("lets one call through at a time, however many come at once", () => {
+    const breaker = new Breaker();
+    for (const payer of payers) breaker.failed("m", payer, 0);
+    const asked = [4_999, 5_000, 5_000, 9_999, 10_000, 10_000].map((now) => breaker.isOpen("m", now));
+    expect(asked).toEqual([true, false, true, true, false, true]);
+  });
+
+  it("remembers no more models than it has room for", async () => {
+    const breaker = new Breaker();
+    for (const payer of payers) breaker.failed("first", payer, 0);
+    expect(breaker.isOpen("first", 0)).toBe(true);
+    for (let model = 0; model < 256; model++) breaker.failed(`model-${model}`, "user:ada", 0);
+    expect(breaker.isOpen("first", 0)).toBe(false);
   });
 });
 

@@ -21,7 +21,10 @@ describe("runsync", () => {
     const answer = await endpoint(model).post("runsync", { input: { prompt: "hello" } });
     expect(jobSchema.parse(answer)).toMatchObject({
       id: expect.stringMatching(/^sync-[0-9a-f-]{36}-\w+$/),
-      ...{ status: "COMPLETED", delayTime: 0, executionTime: 0, workerId: expect.any(String) },
+      status: "COMPLETED",
+      delayTime: 0,
+      executionTime: 0,
+      workerId: expect.any(String),
     });
   });
 
@@ -198,7 +201,10 @@ describe("requests", () => {
     const ids = [await e.submit(), await e.submit(), await e.submit()].reverse();
     const page = (offset: number, limit: number, hasMore: boolean) => ({
       requests: ids.slice(offset, offset + limit).map((id) => ({ id, status: "IN_QUEUE", delayTime: 0 })),
-      ...{ total: 3, offset, limit, hasMore },
+      total: 3,
+      offset,
+      limit,
+      hasMore,
     });
     expect(await e.get("requests")).toEqual(page(0, 100, false));
     expect(await e.get("requests?limit=2")).toEqual(page(0, 2, true));

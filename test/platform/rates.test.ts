@@ -113,7 +113,16 @@ async function plantFull(e: ReturnType<typeof endpoint>): Promise<void> {
 function submission(id: string) {
   const body = new TextEncoder().encode('{"input":{}}');
   return {
-    ...{ id, sync: false, waitMs: 0, lowPriority: false, ttlMs: 60_000, executionTimeoutMs: null },
-    ...{ webhook: null, origin: "https://sluice.test", body, inputFrom: 9, inputTo: 11 },
+    id,
+    sync: false,
+    waitMs: 0,
+    lowPriority: false,
+    ttlMs: 60_000,
+    executionTimeoutMs: null,
+    webhook: null,
+    origin: "https://sluice.test",
+    body,
+    inputFrom: 9,
+    inputTo: 11,
   };
 }

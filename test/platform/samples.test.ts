@@ -16,8 +16,16 @@ const image = "black-forest-labs-flux-1-dev";
 const picture = "https://example.com/a.png";
 /** Whatever a model may need; each takes what it knows, and some take a thing in one form only. */
 const everything = {
-  ...{ prompt: "a cat", seed: 7, width: 256, height: 256, image: picture, images: [picture], video: picture },
-  ...{ audio: picture, messages: [{ role: "user", content: "a cat" }], character_orientation: "image" },
+  prompt: "a cat",
+  seed: 7,
+  width: 256,
+  height: 256,
+  image: picture,
+  images: [picture],
+  video: picture,
+  audio: picture,
+  messages: [{ role: "user", content: "a cat" }],
+  character_orientation: "image",
 };
 const forms = [everything, { ...everything, size: "480p" }, { ...everything, duration: 5 }];
 const inputOf = (model: Model) => forms.find((form) => model.input.safeParse(form).success) ?? everything;

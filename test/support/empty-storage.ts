@@ -5,8 +5,16 @@ import { env } from "cloudflare:workers";
 
 type Namespace = DurableObjectNamespace<undefined>;
 
-const { USER_METER, BUDGET, CONTROL, GENERATION, ENDPOINT_QUEUE, ACCOUNT, IMAGES, MEDIA } = env;
-const namespaces = [USER_METER, BUDGET, CONTROL, GENERATION, ENDPOINT_QUEUE, ACCOUNT] as unknown as Namespace[];
+const { USER_METER, BUDGET, CONTROL, JOB_MEDIA, SHARED_REQUEST, ENDPOINT_QUEUE, ACCOUNT, IMAGES, MEDIA } = env;
+const namespaces = [
+  USER_METER,
+  BUDGET,
+  CONTROL,
+  JOB_MEDIA,
+  SHARED_REQUEST,
+  ENDPOINT_QUEUE,
+  ACCOUNT,
+] as unknown as Namespace[];
 
 /** The ids of the objects that were asked for since the last time, by whomever. */
 const asked = new Set<string>();

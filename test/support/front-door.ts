@@ -16,11 +16,15 @@ interface Call {
   readonly settings?: Settings;
 }
 
+/** What the network says of a request, as far as a test can. */
+export const fromTheNetwork = { colo: "TEST" } as const;
+
 /** One exchange. A redirect is handed back, never followed. */
 export function call(method: string, path: string, { headers, body, settings }: Call = {}): Promise<Response> {
   const request = new Request(origin + path, {
     method,
     redirect: "manual",
+    cf: fromTheNetwork,
     ...(headers && { headers }),
     ...(body !== undefined && { body }),
   });

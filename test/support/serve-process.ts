@@ -16,6 +16,8 @@ export class WorkerdProcess {
   readonly folder: string;
   /** What the process said last, for whoever must understand a failure. */
   readonly log: string[] = [];
+  /** Who listens to its log. */
+  onLine: (line: string) => void = (line) => hear("the log", line);
   #process: ChildProcess | undefined;
   #port = 0;
   readonly #toldOf: "pipe" | "ignore";
@@ -66,7 +68,7 @@ export class WorkerdProcess {
     if (!output) return;
     createInterface({ input: output }).on("line", (line) => {
       this.log.push(line);
-      hear("the log", line);
+      this.onLine(line);
       if (this.log.length > keptLogLines) this.log.shift();
     });
   }

@@ -120,7 +120,8 @@ export class ScriptedWorker {
   }
 
   #send(url: string, init: RequestInit = {}): Promise<Response> {
-    const headers = { ...init.headers, Authorization: this.#of("RUNPOD_AI_API_KEY") };
+    // A connection that rested while megabytes were compared may be closed just as it is used again.
+    const headers = { ...init.headers, Authorization: this.#of("RUNPOD_AI_API_KEY"), Connection: "close" };
     return fetch(url, { ...init, headers, signal: this.#leaving.signal });
   }
 

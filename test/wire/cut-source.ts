@@ -1,5 +1,5 @@
 // Bodies whose chunks end exactly where a test wants them to, which no real stream promises.
-import type { ByteSource } from "../../src/wire/body.ts";
+import type { ByteSource } from "../../src/wire/byte-reader.ts";
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 

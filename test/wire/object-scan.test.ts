@@ -5,6 +5,7 @@ import { type ObjectSummary, scanObject } from "../../src/wire/object-scan.ts";
 import { bytesOf, cutSource, drain } from "./cut-source.ts";
 
 const tail = bytesOf(`,"more":[true]`);
+const tailLength = tail.length + 3;
 
 async function relay(text: string, sizes: readonly number[], isWanted: (summary: ObjectSummary) => boolean) {
   const bytes = bytesOf(text);
@@ -14,7 +15,11 @@ async function relay(text: string, sizes: readonly number[], isWanted: (summary:
     length: bytes.length,
     limitBytes: 1024 * 1024,
     bufferBytes: 64 * 1024,
-    tail: { bytes: tail, isWanted },
+    tail: {
+      name: "more",
+      length: tailLength,
+      member: (summary) => (isWanted(summary) ? tail : undefined),
+    },
     verdict: () => undefined,
   });
   const [outcome, sent] = await Promise.all([done, drain(stream)]);
@@ -33,7 +38,7 @@ describe("a large object", () => {
         const { outcome, sent, complete } = await relay(text, cuts, () => isWanted);
         expect([outcome.accepted, complete]).toEqual([true, true]);
         expect(JSON.parse(sent)).toEqual(JSON.parse(isWanted ? text.replace(/\}\s*$/, `,"more":[true]}`) : text));
-        expect(sent).toHaveLength(text.length + tail.length);
+        expect(sent).toHaveLength(text.length + tailLength);
         if (!outcome.accepted) return;
         const read = [...outcome.summary.members].map(([name, member]) => [name, member.value]);
         expect(Object.fromEntries(read)).toEqual(JSON.parse(text));
@@ -41,6 +46,23 @@ describe("a large object", () => {
       { numRuns: 200 },
     );
   });
+
+  it.each([`"more"`, `"m\\u006fre"`, `"\\u006d\\u006f\\u0072\\u0065"`])(
+    "loses its own member of the tail's name, however it is spelled: %s",
+    async (name) => {
+      for (const text of [`{${name}:1,"a":2}`, `{"a":2,${name}:1}`, `{"a":2,${name} :{"more":3}}`]) {
+        for (const isWanted of [true, false]) {
+          const { outcome, sent } = await relay(text, [3, 7], () => isWanted);
+          const { a, more } = JSON.parse(sent) as { a: number; more?: unknown };
+          expect([a, more, sent.length]).toEqual([2, isWanted ? [true] : undefined, text.length + tailLength]);
+          expect(sent.match(/"(m|\\u006d)(o|\\u006f)(r|\\u0072)(e|\\u0065)"(?=\s*:[^3])/g) ?? []).toHaveLength(
+            isWanted ? 1 : 0,
+          );
+          expect(outcome.accepted && outcome.summary.members.has("more")).toBe(true);
+        }
+      }
+    },
+  );
 
   it.each([
     ["a list", "[1,2]", "no-object"],

@@ -39,7 +39,10 @@ it("comes back a second after it failed, says so in the log, and is put off by n
   });
   alarm.arm(now + 60_000);
   expect(rings).toEqual([now + 1000]);
-  expect(log.mock.calls).toEqual([[JSON.stringify({ alarm: "a test", error: "TypeError" })]]);
+  const [[line]] = log.mock.calls as [[string]];
+  expect(JSON.parse(line)).toMatchObject({ alarm: "a test", error: "TypeError" });
+  expect(JSON.parse(line).stack[0]).toMatch(/^ +at .*one-alarm/);
+  expect(line).not.toContain("nobody's business");
 });
 
 it("can be set for any time once it was stopped", async () => {

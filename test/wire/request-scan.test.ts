@@ -73,7 +73,7 @@ async function expectSameVerdict(bytes: Uint8Array, options: Options = {}): Prom
   const relayed = JSON.parse(utf8().decode(sent.bytes));
   expect(relayed.webhook).toBe(HOOK);
   expect(bare(relayed)).toBe(bare(job));
-  const { input, ...outer } = outcome.summary;
+  const { input, isRepeated: _, ...outer } = outcome.summary;
   const told = ["policy", "webhook", "s3Config"].filter((name) => Object.hasOwn(job, name));
   expect(outer).toEqual(Object.fromEntries(told.map((name) => [name, job[name]])));
   if (options.long) return;

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FOUND, SecretSearch } from "../../src/wire/secret-search.ts";
 import { SecretStream } from "../../src/wire/secret-stream.ts";
+import { amount } from "../support/amount.ts";
 import { anyKey, anySpelling, anySurrounding } from "./secret-spelled.ts";
 
 const encoder = new TextEncoder();
@@ -40,7 +41,7 @@ describe("a secret", () => {
           expect(passed(search, text, pieces).found).toBe(true);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: amount(1000, 50) },
     );
   });
 
@@ -89,7 +90,7 @@ describe("a text without the secret", () => {
         expect(found).toBe(false);
         expect(out === new TextDecoder("latin1").decode(bytes)).toBe(true);
       }),
-      { numRuns: 2000 },
+      { numRuns: amount(2000) },
     );
   });
 

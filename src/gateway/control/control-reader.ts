@@ -79,3 +79,9 @@ export const controlReaderOf = oncePer(
 export function readControl(c: GatewayContext): ControlView | Promise<ControlView> {
   return controlReaderOf(c.env).current(c.get("exchange").startedAt, (work) => c.executionCtx.waitUntil(work));
 }
+
+/** With what was changed a moment ago in another isolate. */
+export function readControlAnew(c: GatewayContext): ControlView | Promise<ControlView> {
+  controlReaderOf(c.env).outdate();
+  return readControl(c);
+}

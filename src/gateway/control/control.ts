@@ -57,11 +57,6 @@ export class Control extends DurableObject<Env> {
     this.#write("models", name, JSON.stringify(value));
   }
 
-  plan(name: string): Plan | undefined {
-    const row = this.#sql.exec<{ value: string }>("SELECT value FROM plans WHERE name = ?", name).toArray()[0];
-    return row && JSON.parse(row.value);
-  }
-
   setPlan(name: string, value: Plan): void {
     this.#write("plans", name, JSON.stringify(value));
   }

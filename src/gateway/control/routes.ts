@@ -1,17 +1,19 @@
 // What the operator does through CONTROL: revoke a user or one token, switch a model.
+
 import { zValidator } from "@hono/zod-validator";
 import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
 import { findModel, models } from "../../models/index.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
-import type { GatewayEnv } from "../env.ts";
+import type { GatewayContext, GatewayEnv } from "../env.ts";
 import { unknownName } from "../known-names.ts";
 import { isUserId, readOwner } from "../owners.ts";
 import { modelNameSchema, usdSchema } from "../rules.ts";
-import { controlReaderOf, controlStub } from "./control-reader.ts";
+import { controlReaderOf, controlStub, readControlAnew } from "./control-reader.ts";
 import type { ModelSwitch } from "./control-view.ts";
 
 /** How long a token's revocation is kept where the operator does not say; our own tokens live a day at most. */
@@ -54,10 +56,15 @@ export const controlRoutes = new Hono<GatewayEnv>()
     controlReaderOf(c.env).outdate();
     return c.json({ user: readOwner(user), ...(tokenId && { tokenId }), revokedAt: new Date(now).toISOString() });
   })
+  .get("/admin/models", async (c) => {
+    const switches = await switchesOf(c);
+    return c.json({ models: [...switches].map(([model, value]) => ({ model, ...value })) });
+  })
   .get("/admin/models/:model", zValidator("param", modelParam, orRefuse), async (c) => {
     const { model } = c.req.valid("param");
-    const found = (await controlStub(c.env).model(model)) ?? usualSwitch(model);
-    if (!found) throw new Problem("MODEL_NOT_FOUND", "The catalog does not know this model, and it is not opened.");
+    const switches = await switchesOf(c);
+    const found = switches.get(model);
+    if (!found) throw new Problem("MODEL_NOT_FOUND", unknownName("model", model, switches.keys()));
     return c.json({ model, ...found });
   })
   .put("/admin/models/:model", zValidator("param", modelParam, orRefuse), async (c) => {
@@ -78,11 +85,13 @@ function unknownModel(model: string): string {
   return `${unknownName("model", model, known)}; "passthrough" and "maxUsd" open another`;
 }
 
-function usualSwitch(model: string): ModelSwitch | undefined {
-  return findModel(model) && { enabled: true, passthrough: false };
+/** The catalog's models, and the endpoints that the operator opened. */
+async function switchesOf(c: GatewayContext): Promise<Map<string, ModelSwitch>> {
+  const usual: ModelSwitch = { enabled: true, passthrough: false };
+  return new Map([...models.map(({ id }) => [id, usual] as const), ...(await readControlAnew(c)).models]);
 }
 
-const written = ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE"] as const;
+const written = [...bodyErrors, "INVALID_REQUEST", "UNAUTHORIZED"] as const;
 
 export const controlOperations: readonly Operation[] = [
   {
@@ -100,7 +109,15 @@ export const controlOperations: readonly Operation[] = [
     summary: "How a model is switched",
     access: "operator",
     answer: modelAnswerSchema,
-    errors: ["INVALID_REQUEST", "UNAUTHORIZED", "MODEL_NOT_FOUND"],
+    errors: ["INVALID_REQUEST", "UNAUTHORIZED", "MODEL_NOT_FOUND", "CONTROL_UNAVAILABLE"],
+  },
+  {
+    method: "get",
+    path: "/admin/models",
+    summary: "How each model is switched",
+    access: "operator",
+    answer: z.object({ models: z.array(modelAnswerSchema) }),
+    errors: ["UNAUTHORIZED", "CONTROL_UNAVAILABLE"],
   },
   {
     method: "put",

@@ -40,7 +40,7 @@ export async function verifyAppJwt(
     kind: "user",
     owner,
     payer: owner,
-    ownerHash: await hashOwner(signingKeys, owner),
+    ownerHash: hashOwner(signingKeys, owner),
     issuedAt: iat * 1000,
     expiresAt: exp * 1000,
     ...(plan !== undefined && { plan }),

@@ -61,7 +61,7 @@ export class Identity {
   }
 
   async #operator(): Promise<Principal> {
-    const ownerHash = await hashOwner(this.#keys, operatorOwner);
+    const ownerHash = hashOwner(this.#keys, operatorOwner);
     return { kind: "operator", owner: operatorOwner, payer: operatorOwner, ownerHash, issuedAt: 0 };
   }
 }

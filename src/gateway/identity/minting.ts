@@ -1,8 +1,10 @@
 // `/tokens`: what the app's backend may ask for, with the secret that it alone holds.
+
 import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { maxKeyLength, readKey, sameKey } from "../../wire/keys.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import { behind, type Guard } from "../behind.ts";
@@ -44,14 +46,7 @@ export const mintingOperations: readonly Operation[] = [
     access: "app",
     body: mintSchema,
     answer: issuedSchema,
-    errors: [
-      "INVALID_JSON",
-      "INVALID_REQUEST",
-      "UNAUTHORIZED",
-      "NOT_FOUND",
-      "PAYLOAD_TOO_LARGE",
-      "CONTROL_UNAVAILABLE",
-    ],
+    errors: [...bodyErrors, "INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "CONTROL_UNAVAILABLE"],
   },
   {
     method: "get",

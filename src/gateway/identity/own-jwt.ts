@@ -31,7 +31,7 @@ export async function signOwn(
   { now, lifetimeSeconds }: { now: number; lifetimeSeconds: number },
 ): Promise<Signed> {
   const exp = Math.floor(now / 1000) + lifetimeSeconds;
-  const [key] = await keys.of(kind);
+  const [key] = await keys.ofJwt(kind);
   const token = await new SignJWT({ ...claims, iss: issuer, sub, jti: crypto.randomUUID(), iat: now / 1000, exp })
     .setProtectedHeader({ alg: "HS256", typ: ownTypes[kind] })
     .sign(key);
@@ -49,7 +49,7 @@ export async function verifyOwn<T extends z.ZodObject>(
   schema: T,
   now: number,
 ): Promise<OwnClaims<z.output<T>>> {
-  const accepted = await keys.of(kind);
+  const accepted = await keys.ofJwt(kind);
   const payload = await verifyByAny(token, accepted, {
     algorithms: ["HS256"],
     issuer,

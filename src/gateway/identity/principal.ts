@@ -24,7 +24,7 @@ export interface Principal {
   readonly maxCostMicroUsd?: number;
 }
 
-export async function hashOwner(keys: SigningKeys, owner: string): Promise<string> {
-  const [key] = await keys.of("owner-hash");
+export function hashOwner(keys: SigningKeys, owner: string): string {
+  const [key] = keys.of("owner-hash");
   return signFields(key, [owner], 64);
 }

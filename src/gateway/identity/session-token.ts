@@ -31,7 +31,7 @@ export async function verifySession(keys: SigningKeys, token: string, plan: stri
     kind: "anonymous",
     owner: claims.sub,
     payer: claims.payer,
-    ownerHash: await hashOwner(keys, claims.sub),
+    ownerHash: hashOwner(keys, claims.sub),
     plan,
     tokenId: claims.jti,
     issuedAt: claims.iat * 1000,

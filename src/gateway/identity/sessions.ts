@@ -1,9 +1,11 @@
 // `POST /sessions`: a visitor that nobody knows gets an identity of its own, and the quota of its address.
+
 import { Hono } from "hono";
 import * as z from "zod";
 import type { Config } from "../../config.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
 import { anonymousOwner } from "../owners.ts";
@@ -94,8 +96,12 @@ export const sessionOperations: readonly Operation[] = [
     body: bodySchema,
     answer: issuedSchema,
     errors: [
-      ...(["INVALID_JSON", "INVALID_REQUEST", "ANONYMOUS_OFF", "TURNSTILE_FAILED", "FORBIDDEN"] as const),
-      ...(["PAYLOAD_TOO_LARGE", "TURNSTILE_UNAVAILABLE"] as const),
+      ...bodyErrors,
+      "INVALID_REQUEST",
+      "ANONYMOUS_OFF",
+      "TURNSTILE_FAILED",
+      "FORBIDDEN",
+      "TURNSTILE_UNAVAILABLE",
     ],
   },
 ];

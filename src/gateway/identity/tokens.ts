@@ -44,7 +44,7 @@ export async function verifyToken(keys: SigningKeys, token: string, now: number)
     kind: "user",
     owner,
     payer: owner,
-    ownerHash: await hashOwner(keys, owner),
+    ownerHash: hashOwner(keys, owner),
     tokenId: claims.jti,
     issuedAt: claims.iat * 1000,
     expiresAt: claims.exp * 1000,

@@ -1,9 +1,11 @@
 // The Worker's side of a flight: boards, waits for the upstream's id, and asks again where the object restarted.
 import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
-import type { Boarded, Failure } from "./flight.ts";
-import { flightObject, type Generation, jobObject, type Takeoff } from "./generation.ts";
+import type { Boarded, Failure, Sharing, Takeoff } from "./flight.ts";
+import { type JobMedia, jobMediaObject } from "./job-media.ts";
+import type { Rider } from "./kept-links.ts";
 import { type JobOfOwner, type MediaKeys, mediaKeysOf } from "./media-key.ts";
+import { type SharedRequest, sharedRequestObject } from "./shared-request.ts";
 
 /** As long may a leader take to get its job to the upstream. */
 const waitMs = 60_000;
@@ -14,40 +16,40 @@ const maxRequestLength = 64 * 1024;
 
 export class Flights {
   readonly #keys: MediaKeys;
-  readonly #generation: DurableObjectNamespace<Generation>;
+  readonly #jobs: DurableObjectNamespace<JobMedia>;
+  readonly #requests: DurableObjectNamespace<SharedRequest>;
 
-  constructor(config: Config, generation: DurableObjectNamespace<Generation>) {
+  constructor(config: Config, env: Pick<Env, "JOB_MEDIA" | "SHARED_REQUEST">) {
     this.#keys = mediaKeysOf(config);
-    this.#generation = generation;
+    this.#jobs = env.JOB_MEDIA;
+    this.#requests = env.SHARED_REQUEST;
   }
 
   board(name: string, admission: string): Promise<Boarded> {
-    return flightObject(this.#generation, name).board(admission);
+    return sharedRequestObject(this.#requests, name).board(admission);
   }
 
   /** The leader's job is the upstream's: its riders may follow it. */
   async takeOff(name: string, leader: string, ref: string, request: string): Promise<void> {
     const held = request.length <= maxRequestLength ? request : null;
-    await flightObject(this.#generation, name).takeOff(leader, ref, held);
+    await sharedRequestObject(this.#requests, name).takeOff(leader, ref, held);
   }
 
-  /** What was asked for a job that others share: null where that is not held any more. */
-  async sharedRequest(job: JobOfOwner, admission: string): Promise<"alone" | { readonly request: string | null }> {
-    const sharing = await jobObject(this.#generation, await this.#keys.tagOf(job)).sharing(admission);
+  /** A flight that has forgotten the job may have had others in it: then nobody runs it again for all. */
+  async sharingOf(job: JobOfOwner, admission: string): Promise<Sharing> {
+    const sharing = await jobMediaObject(this.#jobs, this.#keys.tagOf(job)).sharing(admission);
     if (!sharing) return "alone";
-    const request = await flightObject(this.#generation, sharing.flight).sharedRequest(job.ref);
-    if (request !== undefined) return { request };
-    return sharing.rider === "lead" ? "alone" : { request: null };
+    return (await sharedRequestObject(this.#requests, sharing.flight).sharingOf(job.ref)) ?? { request: null };
   }
 
   /** The leader did not get there. A failure is everybody's; without one somebody else leads. */
   async ground(name: string, leader: string, failure: Failure | undefined): Promise<void> {
-    await flightObject(this.#generation, name).ground(leader, failure);
+    await sharedRequestObject(this.#requests, name).ground(leader, failure);
   }
 
   /** Off again before it took off. */
   async unboard(name: string, admission: string): Promise<void> {
-    await flightObject(this.#generation, name).leave(admission);
+    await sharedRequestObject(this.#requests, name).leave(admission);
   }
 
   /** Undefined where the flight was given up: board again. Throws what its leader met with. */
@@ -65,7 +67,7 @@ export class Flights {
 
   async #ask(name: string, leader: string): Promise<Takeoff> {
     try {
-      return await flightObject(this.#generation, name).awaitRef(leader, holdMs);
+      return await sharedRequestObject(this.#requests, name).awaitRef(leader, holdMs);
     } catch {
       await scheduler.wait(pauseMs);
       return "waiting";
@@ -74,16 +76,25 @@ export class Flights {
 
   /** So that the job's end finds its flight, whoever sees it. */
   async expect(name: string, job: JobOfOwner, admission: string, rider: "lead" | "joined"): Promise<void> {
-    const tag = await this.#keys.tagOf(job);
-    await jobObject(this.#generation, tag).expect({ admission, rider, flight: name, ref: job.ref });
+    const tag = this.#keys.tagOf(job);
+    await jobMediaObject(this.#jobs, tag).expect({ admission, rider, flight: name, ref: job.ref });
   }
 
-  /** Whether the job goes on for others; then the admission has got off, and is told how it rode. */
-  async leave(job: JobOfOwner, admission: string): Promise<"lead" | "joined" | undefined> {
-    const object = jobObject(this.#generation, await this.#keys.tagOf(job));
-    const name = await object.flightOf(admission);
-    if (name === undefined || (await flightObject(this.#generation, name).leave(admission))) return undefined;
-    const rider = await object.detach(admission);
-    return rider === "lead" || rider === "joined" ? rider : undefined;
+  /** Takes the admission off a job that goes on for others. */
+  async leave(job: JobOfOwner, admission: string): Promise<Leaving> {
+    const object = jobMediaObject(this.#jobs, this.#keys.tagOf(job));
+    const sharing = await object.sharing(admission);
+    if (!sharing) return "alone";
+    if (sharing.rider === "detached") return "detached";
+    const left = await sharedRequestObject(this.#requests, sharing.flight).leave(admission);
+    if (left === "over") return sharing.rider === "lead" ? "alone" : "over";
+    if (left === "nobody") return "alone";
+    return (await object.detach(admission)) ?? "detached";
   }
 }
+
+/**
+ * How an admission rode that has got off; `detached` had done so before. `alone` has the job to itself. `over` has joined a job
+ * whose flight is over: it may still be another's, so it is not for this one to end.
+ */
+export type Leaving = Rider | "alone" | "over";

@@ -50,8 +50,13 @@ export class ImageCache {
     return this.#read(mediaCacheKey(key), mediaSchema, cacheMs);
   }
 
-  async remove(key: string, reuse: string | undefined): Promise<void> {
-    await Promise.all([this.#kv.delete(mediaCacheKey(key)), reuse !== undefined && this.#kv.delete(reuse)]);
+  async remove(key: string): Promise<void> {
+    await this.#kv.delete(mediaCacheKey(key));
+  }
+
+  /** The name is one of `reuseCacheKey`. */
+  async removeReusable(name: string): Promise<void> {
+    await this.#kv.delete(name);
   }
 
   /** Undefined where its owner has had no such link yet. Asked apart from the link: what KV has missed once it misses for a while. */

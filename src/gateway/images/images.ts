@@ -12,11 +12,11 @@ export interface Images {
 
 const rooms = new WeakMap<Config, Images>();
 
-export function imagesOf(config: Config, env: Pick<Env, "IMAGES" | "GENERATION">): Images {
+export function imagesOf(config: Config, env: Pick<Env, "IMAGES" | "JOB_MEDIA" | "SHARED_REQUEST">): Images {
   const known = rooms.get(config);
   if (known) return known;
-  const links = new Links(config, env.GENERATION);
-  const room = { links, reuse: new Reuse(config, env, links), flights: new Flights(config, env.GENERATION) };
+  const links = new Links(config, env.JOB_MEDIA);
+  const room = { links, reuse: new Reuse(config, env, links), flights: new Flights(config, env) };
   rooms.set(config, room);
   return room;
 }

@@ -1,40 +1,38 @@
-// One owner's job as its `GENERATION` object knows it: the media that it ended with, first word counts, and who rides on it.
-import { limits } from "../../contract/limits.ts";
+// JOB_MEDIA: one object a job of an owner, named by the job's tag: the links that it ended with, and who shares the job. Thin.
+import { DurableObject } from "cloudflare:workers";
 import type { MediaField } from "../../contract/media-fields.ts";
+import { isFinal } from "../../contract/states.ts";
+import { nameOfFault } from "../../errors.ts";
+import { handOn, type Remote, remote } from "../../wire/remote.ts";
+import { ExpiringRows } from "./expiring-rows.ts";
+import { ImageCache } from "./image-cache.ts";
+import * as links from "./kept-links.ts";
 import type { Media } from "./media.ts";
 import { endOf } from "./media-key.ts";
+import { sharedRequestObject } from "./shared-request.ts";
 
-export interface Keyed {
-  readonly key: string;
-  readonly media: Media;
+/** A write of KV that failed is tried again after this, and ever more seldom while it fails. */
+const retryMs = { min: 10_000, max: 60 * 60_000 };
+
+/** The rows' names. */
+const row = {
+  links: "links",
+  reserved: "reserved",
+  sharing: "sharing",
+  rider: (admission: string) => `rider/${admission}`,
+};
+
+export interface Sight {
+  readonly admission: string;
+  readonly ref: string;
+  readonly status: string;
+  readonly media: readonly links.Keyed[];
 }
 
-/** A key that an answer may carry, and when its link ends, as far as that is known. */
-export interface Handed {
-  readonly key: string;
-  readonly expiresAt: number;
+export interface Concluded {
+  readonly kept: readonly links.Keyed[];
+  readonly rider: links.Rider | null;
 }
-
-/** How an admission came to the job: it leads it, rides along for nothing, or has got off. */
-export type Rider = "lead" | "joined" | "detached";
-
-export interface JobState {
-  /** Set once, by whoever saw the job's end first. */
-  readonly kept: readonly Keyed[];
-  /** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
-  readonly reserved?: Readonly<Partial<Record<MediaField, string>>>;
-  /** The tag of the job's own object, where links went out before its name was known: that one says what is left. */
-  readonly of?: string;
-  /** KV has them. */
-  readonly written: boolean;
-  readonly removed: readonly MediaField[];
-  readonly riders: Readonly<Record<string, Rider>>;
-  /** Its flight's name, where other requests may have the answer too. */
-  readonly flight: string | null;
-  readonly ref: string | null;
-}
-
-export const unknownJob: JobState = { kept: [], written: false, removed: [], riders: {}, flight: null, ref: null };
 
 export interface Expected {
   readonly admission: string;
@@ -43,53 +41,151 @@ export interface Expected {
   readonly ref: string;
 }
 
-/** A job may last as long as its ttl, and is kept upstream for a while after its end. */
-const openMs = limits.ttlMs.max + limits.runRetentionMs;
-
-export function expect(state: JobState, { admission, rider, flight, ref }: Expected): JobState {
-  return { ...state, flight, ref, riders: { ...state.riders, [admission]: rider } };
+export function jobMediaObject(namespace: DurableObjectNamespace<JobMedia>, tag: string): Remote<JobMedia> {
+  return remote<JobMedia>(namespace, tag);
 }
 
-/** Whoever comes second is told what the first one got. */
-export function reserve(state: JobState, field: MediaField, key: string): JobState {
-  return state.reserved?.[field] === undefined ? { ...state, reserved: { ...state.reserved, [field]: key } } : state;
-}
+export class JobMedia extends DurableObject<Env> {
+  /** Tests set their own. */
+  clock: () => number = () => Date.now();
+  readonly #cache: ImageCache;
+  readonly #rows: ExpiringRows;
+  /** A job that ended before anybody said that it is shared. */
+  #endedAs: Sight | undefined;
 
-/** The answer was no job's end. */
-export function withdraw({ reserved: _, ...state }: JobState): JobState {
-  return state;
-}
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#cache = new ImageCache(env.IMAGES);
+    this.#rows = new ExpiringRows(ctx, "job-media", () => this.clock());
+  }
 
-export function keep(state: JobState, media: readonly Keyed[]): JobState {
-  if (state.kept.length > 0 || media.length === 0) return state;
-  return { ...state, kept: media.map((one) => underReserved(one, state)) };
-}
+  /** Told by whoever submitted, before or after the job's end. */
+  expect({ admission, rider, flight, ref }: Expected): void {
+    this.#put(row.rider(admission), rider);
+    if (!this.#sharing) this.#put(row.sharing, { flight, ref } satisfies links.Sharing);
+    if (this.#endedAs) this.#tellOthers(this.#endedAs);
+  }
 
-/** A link may end before its key does, not after it: who looks later than the first does not make it longer. */
-function underReserved(one: Keyed, { reserved }: JobState): Keyed {
-  const key = reserved?.[one.media.field];
-  if (key === undefined) return one;
-  return { key, media: { ...one.media, expiresAt: Math.min(one.media.expiresAt, endOf(key)) } };
-}
+  /** The first word on the job's media counts, and is written to KV once. */
+  conclude(sight: Sight): Concluded {
+    const before = this.#links;
+    const after = links.keep(before, sight.media, this.#reserved);
+    if (after !== before) {
+      this.#putLinks(after);
+      this.#rows.remove(row.reserved);
+      this.ctx.waitUntil(this.#write());
+    }
+    this.#endedAs = sight;
+    if (isFinal(sight.status)) this.#tellOthers(sight);
+    return { kept: after.kept, rider: this.riderOf(sight.admission) ?? null };
+  }
 
-export function detach(state: JobState, admission: string): JobState {
-  return { ...state, riders: { ...state.riders, [admission]: "detached" } };
-}
+  /** Of an answer that streams: the key of its link, before anybody knows how it ends. */
+  reserve(field: MediaField, key: string): links.Handed {
+    const known = this.#links.kept.find(({ media }) => media.field === field);
+    if (known) return { key: known.key, expiresAt: known.media.expiresAt };
+    const reserved = { [field]: key, ...this.#reserved };
+    this.#put(row.reserved, reserved);
+    const first = reserved[field] ?? key;
+    return { key: first, expiresAt: endOf(first) };
+  }
 
-export function remove(state: JobState, field: MediaField): JobState {
-  return { ...state, removed: [...state.removed, field] };
-}
+  /** The answer was no job's end. */
+  withdraw(): void {
+    this.#rows.remove(row.reserved);
+  }
 
-/** What its owner has not deleted. */
-export function left({ kept, removed }: JobState): readonly Keyed[] {
-  return kept.filter(({ media }) => !removed.includes(media.field));
-}
+  /** Links that were handed out before the job's own name was known: its own object tells what they lead to. */
+  mirror(of: string, kept: readonly links.Keyed[]): void {
+    if (this.#links.kept.length === 0) this.#putLinks({ of, kept: [...kept], removed: [], written: true });
+  }
 
-export function find(state: JobState, field: MediaField): Media | undefined {
-  return left(state).find(({ media }) => media.field === field)?.media;
-}
+  async find(field: MediaField): Promise<Media | undefined> {
+    const kept = this.#links;
+    if (kept.of === undefined) return links.find(kept, field);
+    const media = await jobMediaObject(this.env.JOB_MEDIA, kept.of).find(field);
+    return media && handOn(media);
+  }
 
-/** Kept as long as its last link lives: nobody who sees the end late may make another link of it. */
-export function forgetAt({ kept }: JobState, now: number): number {
-  return Math.max(now + openMs, ...kept.map(({ media }) => media.expiresAt));
+  /** How the admission came to the job, and which request it is of; undefined for a job that no other request may join. */
+  sharing(admission: string): { flight: string; rider: links.Rider } | undefined {
+    const rider = this.riderOf(admission);
+    return this.#sharing && rider && { flight: this.#sharing.flight, rider };
+  }
+
+  riderOf(admission: string): links.Rider | undefined {
+    return this.#rows.get(row.rider(admission), links.riderSchema);
+  }
+
+  detach(admission: string): links.Rider | undefined {
+    const rider = this.riderOf(admission);
+    if (rider) this.#put(row.rider(admission), "detached");
+    return rider;
+  }
+
+  /** The reuse entry that is to go with it. */
+  async removeMedia(field: MediaField): Promise<string | undefined> {
+    const kept = this.#links;
+    if (kept.of !== undefined) return jobMediaObject(this.env.JOB_MEDIA, kept.of).removeMedia(field);
+    if (kept.kept.length > 0) this.#putLinks({ ...kept, removed: [...new Set([...kept.removed, field])] });
+    return this.#sharing?.flight;
+  }
+
+  override alarm(): Promise<void> {
+    return this.#rows.ring(() => this.#write());
+  }
+
+  get #links(): links.KeptLinks {
+    return this.#rows.get(row.links, links.linksSchema) ?? links.noLinks;
+  }
+
+  get #reserved(): links.Reserved {
+    return this.#rows.get(row.reserved, links.reservedSchema) ?? {};
+  }
+
+  get #sharing(): links.Sharing | undefined {
+    return this.#rows.get(row.sharing, links.sharingSchema);
+  }
+
+  #put(name: string, value: unknown): void {
+    this.#rows.put(name, value, links.keptUntil(this.clock()));
+  }
+
+  #putLinks(kept: links.KeptLinks): void {
+    this.#rows.put(row.links, kept, links.keptUntil(this.clock(), kept.kept));
+  }
+
+  /** Armed before it is tried: whatever becomes of this object, KV has the links in the end. */
+  async #write(): Promise<void> {
+    const kept = this.#links;
+    const now = this.clock();
+    const unwritten = kept.written ? [] : links.left(kept).filter(({ media }) => media.expiresAt > now);
+    if (unwritten.length === 0) return;
+    const failingMs = now - Math.min(...unwritten.map(({ media }) => media.completedAt));
+    this.#rows.wakeAt(now + Math.min(retryMs.max, Math.max(retryMs.min, failingMs / 4)));
+    try {
+      await Promise.all(unwritten.map(({ key, media }) => this.#cache.put(key, media, now)));
+      this.#putLinks({ ...this.#links, written: true });
+    } catch {
+      console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not written, and will be" }));
+    }
+  }
+
+  /** Once an end: a retry may give the job another one. */
+  #tellOthers({ ref, status }: Sight): void {
+    const sharing = this.#sharing;
+    if (!sharing || sharing.told === status) return;
+    this.ctx.waitUntil(this.#land(sharing, ref, status));
+  }
+
+  /** Reuse is comfort: where the others cannot be told, the next one to look at the job tells them. */
+  async #land(sharing: links.Sharing, ref: string, status: string): Promise<void> {
+    try {
+      const request = sharedRequestObject(this.env.SHARED_REQUEST, sharing.flight);
+      await request.land(ref, links.reusableOf(this.#links, status));
+      this.#put(row.sharing, { ...sharing, told: status });
+    } catch (error) {
+      console.warn(JSON.stringify({ flight: "not told of its end", error: nameOfFault(error) }));
+    }
+  }
 }

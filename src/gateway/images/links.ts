@@ -7,8 +7,8 @@ import type { Model } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { Ending } from "../quota/metering.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
-import { type Concluded, type Generation, jobObject } from "./generation.ts";
-import type { Handed, Keyed } from "./job-media.ts";
+import { type Concluded, type JobMedia, jobMediaObject } from "./job-media.ts";
+import type { Handed, Keyed } from "./kept-links.ts";
 import { expiryOf, isLink, mediaIn } from "./media.ts";
 import { type MediaKeys, mediaKeysOf } from "./media-key.ts";
 import { mayReuse } from "./reuse-key.ts";
@@ -43,13 +43,13 @@ const nothing: Concluded = { kept: [], rider: null };
 export class Links {
   readonly #config: Config;
   readonly #keys: MediaKeys;
-  readonly #generation: DurableObjectNamespace<Generation>;
+  readonly #jobs: DurableObjectNamespace<JobMedia>;
   readonly #seen = new BoundedMemory<Concluded>(rememberedCharacters);
 
-  constructor(config: Config, generation: DurableObjectNamespace<Generation>) {
+  constructor(config: Config, jobs: DurableObjectNamespace<JobMedia>) {
     this.#config = config;
     this.#keys = mediaKeysOf(config);
-    this.#generation = generation;
+    this.#jobs = jobs;
   }
 
   /** Undefined as the origin where nobody is there to say it: then the media is kept, and its URL is left as it is. */
@@ -80,9 +80,9 @@ export class Links {
     if (!isLink(url)) return undefined;
     const expiresAt = expiryOf(url, completedAt);
     try {
-      const tag = await this.#keys.tagOf({ owner, model, ref: ref ?? admission });
-      const key = await this.#keys.mint(tag, field, expiresAt);
-      return ref === undefined ? { key, expiresAt } : await jobObject(this.#generation, tag).reserve(field, key);
+      const tag = this.#keys.tagOf({ owner, model, ref: ref ?? admission });
+      const key = this.#keys.mint(tag, field, expiresAt);
+      return ref === undefined ? { key, expiresAt } : await jobMediaObject(this.#jobs, tag).reserve(field, key);
     } catch (error) {
       logUnkept(error);
       return undefined;
@@ -92,14 +92,14 @@ export class Links {
   /** What was handed out belongs to no good end: the job may have another one. */
   async withdraw({ owner, model, ref }: Pick<EndedJob, "owner" | "model" | "ref">): Promise<void> {
     try {
-      await jobObject(this.#generation, await this.#keys.tagOf({ owner, model, ref })).withdraw();
+      await jobMediaObject(this.#jobs, this.#keys.tagOf({ owner, model, ref })).withdraw();
     } catch (error) {
       logUnkept(error);
     }
   }
 
   /** The links of an answer that streams. */
-  stream(job: Pick<EndedJob, "owner" | "model" | "admission">, origin: string): StreamedLinks {
+  stream(job: Pick<EndedJob, "owner" | "model" | "admission">, origin: string | undefined): StreamedLinks {
     return new StreamedLinks(this, job, origin);
   }
 
@@ -118,7 +118,7 @@ export class Links {
     const seen = this.#seen.get(job.admission, now);
     if (seen || !mayReuse(job.known, this.#config)) return seen?.rider === "detached";
     try {
-      const object = jobObject(this.#generation, await this.#keys.tagOf(job));
+      const object = jobMediaObject(this.#jobs, this.#keys.tagOf(job));
       return (await object.riderOf(job.admission)) === "detached";
     } catch (error) {
       logUnkept(error);
@@ -134,19 +134,19 @@ export class Links {
     const media = completed ? mediaIn(answer.output, { owner, model, costMicroUsd, completedAt, partly }) : [];
     if (media.length === 0 && !mayReuse(known, this.#config)) return nothing;
     try {
-      const tag = await this.#keys.tagOf({ owner, model, ref });
+      const tag = this.#keys.tagOf({ owner, model, ref });
       const keyed = await Promise.all(
         media.map(async (one) => ({
-          key: early?.get(one.field) ?? (await this.#keys.mint(tag, one.field, one.expiresAt)),
+          key: early?.get(one.field) ?? this.#keys.mint(tag, one.field, one.expiresAt),
           media: one,
         })),
       );
       if (early && early.size > 0) {
-        const name = await this.#keys.tagOf({ owner, model, ref: admission });
-        await jobObject(this.#generation, name).mirror(tag, keyed);
+        const name = this.#keys.tagOf({ owner, model, ref: admission });
+        await jobMediaObject(this.#jobs, name).mirror(tag, keyed);
       }
       const sight = { admission, ref, status: answer.status, media: keyed };
-      return await jobObject(this.#generation, tag).conclude(sight);
+      return await jobMediaObject(this.#jobs, tag).conclude(sight);
     } catch (error) {
       logUnkept(error);
       return nothing;
@@ -180,7 +180,7 @@ export class Links {
 }
 
 function logUnkept(error: unknown): void {
-  console.warn(JSON.stringify({ binding: "GENERATION", problem: "media was not kept", error: nameOfFault(error) }));
+  console.warn(JSON.stringify({ binding: "JOB_MEDIA", problem: "media was not kept", error: nameOfFault(error) }));
 }
 
 /** Where a link of ours is fetched. */

@@ -34,24 +34,24 @@ export class MediaKeys {
   }
 
   /** 128 bits that nobody can guess, the same for whoever sees the job's end. */
-  async tagOf({ owner, model, ref }: JobOfOwner): Promise<string> {
-    const [key] = await this.#keys.of("media");
+  tagOf({ owner, model, ref }: JobOfOwner): string {
+    const [key] = this.#keys.of("media");
     return signFields(key, ["tag", owner, model, ref], 128);
   }
 
-  async mint(tag: string, field: MediaField, expiresAt: number): Promise<string> {
-    const [key] = await this.#keys.of("media");
+  mint(tag: string, field: MediaField, expiresAt: number): string {
+    const [key] = this.#keys.of("media");
     const named = `${tag}-${letters[field]}${expiresAt.toString(36).padStart(9, "0")}`;
-    return `${named}-${await signFields(key, ["key", named], 64)}`;
+    return `${named}-${signFields(key, ["key", named], 64)}`;
   }
 
   /** Undefined for whatever was not minted here. */
-  async read(text: string): Promise<MediaKey | undefined> {
+  read(text: string): MediaKey | undefined {
     const [, named, tag, letter, moment, mac] = pattern.exec(text) ?? [];
     if (named === undefined || tag === undefined || moment === undefined || mac === undefined) return undefined;
     const [field] = Object.entries(letters).find(([, known]) => known === letter) ?? [];
-    for (const key of await this.#keys.of("media")) {
-      if (!sameMac(mac, await signFields(key, ["key", named], 64))) continue;
+    for (const key of this.#keys.of("media")) {
+      if (!sameMac(mac, signFields(key, ["key", named], 64))) continue;
       return { text, tag, field: field as MediaField, expiresAt: Number.parseInt(moment, 36) };
     }
     return undefined;

@@ -1,19 +1,26 @@
 // Answers from the cache: found by what was asked, handed out under a link of the caller's own, asked about by handle.
 import type { Config } from "../../config.ts";
+import { nameOfFault } from "../../errors.ts";
 import type { Model, ModelInput } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
-import { flightObject, type Generation, jobObject } from "./generation.ts";
 import { ImageCache, isShared, type Reusable } from "./image-cache.ts";
-import type { Keyed } from "./job-media.ts";
+import { type JobMedia, jobMediaObject } from "./job-media.ts";
+import type { Keyed } from "./kept-links.ts";
 import type { Links } from "./links.ts";
 import type { Media } from "./media.ts";
 import { type MediaKey, type MediaKeys, mediaKeysOf } from "./media-key.ts";
 import { isReusable, isReusableAt, nameReuse } from "./reuse-key.ts";
+import { type SharedRequest, sharedRequestObject } from "./shared-request.ts";
 
 export interface Asker {
   readonly owner: string;
   readonly ownerHash: string;
+}
+
+interface OwnLink {
+  readonly link: Keyed;
+  readonly isNew: boolean;
 }
 
 const cachedPrefix = "cached-";
@@ -28,18 +35,20 @@ export class Reuse {
   readonly #config: Config;
   readonly #cache: ImageCache;
   readonly #keys: MediaKeys;
-  readonly #generation: DurableObjectNamespace<Generation>;
+  readonly #jobs: DurableObjectNamespace<JobMedia>;
+  readonly #requests: DurableObjectNamespace<SharedRequest>;
   readonly #links: Links;
   /** Links that an answer from the cache may carry: their owners had not deleted them a while ago. */
   readonly #alive = new BoundedMemory<true>(rememberedCharacters);
   /** Answers that were found a moment ago: asked again they cost no read of KV. */
   readonly #found = new BoundedMemory<Reusable>(foundCharacters);
 
-  constructor(config: Config, env: Pick<Env, "IMAGES" | "GENERATION">, links: Links) {
+  constructor(config: Config, env: Pick<Env, "IMAGES" | "JOB_MEDIA" | "SHARED_REQUEST">, links: Links) {
     this.#config = config;
     this.#cache = new ImageCache(env.IMAGES);
     this.#keys = mediaKeysOf(config);
-    this.#generation = env.GENERATION;
+    this.#jobs = env.JOB_MEDIA;
+    this.#requests = env.SHARED_REQUEST;
     this.#links = links;
   }
 
@@ -72,62 +81,66 @@ export class Reuse {
   }
 
   /**
-   * The answer under a link of the caller's own: `DELETE` removes it for nobody else. Undefined once that was done. A link
-   * that its owner has not had before is counted first, and no object is woken for it.
+   * The answer under a link of the caller's own: `DELETE` removes it for nobody else. Undefined once that was done. `isNew`
+   * says that its owner has not had it before: it is counted first, then kept, and no object is woken for it.
    */
-  async own(
-    found: Reusable,
-    { owner }: Asker,
-    now: number,
-    count: (link: Keyed) => Promise<void>,
-  ): Promise<Keyed | undefined> {
+  async own(found: Reusable, { owner }: Asker, now: number): Promise<OwnLink | undefined> {
     const isFirst = found.media.owner === owner;
     // In a scope of their own the answer went with the link; a shared one stays for the others.
-    if (isFirst && this.#config.reuseScope === "user") return found;
+    if (isFirst && this.#config.reuseScope === "user") return { link: found, isNew: false };
     const link = isFirst ? found : await this.#linkOf(found, owner);
-    if (this.#alive.get(link.key, now)) return link;
+    if (this.#alive.get(link.key, now)) return { link, isNew: false };
     const state = await this.#cache.linkState(link.key).catch(() => undefined);
     if (state === "removed") return undefined;
-    if (state === undefined && !isFirst) {
-      await count(link);
-      await this.#keep(link, now);
-    }
-    this.#alive.set(link.key, true, now + rememberMs);
-    return link;
+    const isNew = state === undefined && !isFirst;
+    if (!isNew) this.#alive.set(link.key, true, now + rememberMs);
+    return { link, isNew };
   }
 
-  /** Where KV has no room for it, the upstream's own URL is in the first one's answer, and this link leads nowhere. */
-  async #keep({ key, media }: Keyed, now: number): Promise<void> {
-    await this.#cache.put(key, media, now);
-    await this.#cache.setLinkState(key, "kept", now);
+  /** False where KV does not take it: a link that leads nowhere is handed out to nobody. */
+  async keep({ key, media }: Keyed, now: number): Promise<boolean> {
+    try {
+      await this.#cache.put(key, media, now);
+      await this.#cache.setLinkState(key, "kept", now);
+    } catch (error) {
+      console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not kept", error: nameOfFault(error) }));
+      return false;
+    }
+    this.#alive.set(key, true, now + rememberMs);
+    return true;
   }
 
   /** A further owner's link to what the first one's leads to: the same whenever it is made. */
   async #linkOf({ key, media }: Reusable, owner: string): Promise<Keyed> {
-    const tag = await this.#keys.tagOf({ owner, model: media.model, ref: `${cachedPrefix}${key}` });
-    return { key: await this.#keys.mint(tag, media.field, media.expiresAt), media: { ...media, owner } };
+    const tag = this.#keys.tagOf({ owner, model: media.model, ref: `${cachedPrefix}${key}` });
+    return { key: this.#keys.mint(tag, media.field, media.expiresAt), media: { ...media, owner } };
   }
 
   /** What a link leads to: KV, and where that does not know yet, the object that was told first. */
   async media({ text, tag, field }: MediaKey): Promise<Media | undefined> {
-    return (await this.#cache.find(text)) ?? (await jobObject(this.#generation, tag).find(field));
+    return (await this.#cache.find(text)) ?? (await jobMediaObject(this.#jobs, tag).find(field));
   }
 
-  /** The link, and in the owner's own scope the answer to the same request: others keep theirs. */
+  /**
+   * The link, and in the owner's own scope the answer to the same request: others keep theirs. What the link leads to goes
+   * last: until then its owner may ask for the same again.
+   */
   async remove({ text, tag, field }: MediaKey): Promise<void> {
     this.#alive.forget(text);
-    const request = await jobObject(this.#generation, tag).removeMedia(field);
+    const request = await jobMediaObject(this.#jobs, tag).removeMedia(field);
     const own = request !== undefined && !isShared(request) ? request : undefined;
-    await this.#cache.remove(text, own);
     if (this.#config.reuseScope === "shared") await this.#cache.setLinkState(text, "removed", Date.now());
-    if (own === undefined) return;
-    this.forget(own);
-    await flightObject(this.#generation, own).forgetFresh();
+    if (own !== undefined) {
+      this.forget(own);
+      await sharedRequestObject(this.#requests, own).forgetFresh();
+      await this.#cache.removeReusable(own);
+    }
+    await this.#cache.remove(text);
   }
 
   /** Undefined where there is nothing under the key, or no more. */
   async job(key: string, origin: string, now: number): Promise<UpstreamJob | undefined> {
-    const read = await this.#keys.read(key);
+    const read = this.#keys.read(key);
     const media = read && read.expiresAt > now ? await this.media(read) : undefined;
     return media && this.answer({ key, media }, origin);
   }

@@ -58,7 +58,7 @@ const unknown = new Problem("NOT_FOUND", "There is no such image.");
 
 /** Made-up keys end here, before any storage is asked. */
 async function readKey(c: GatewayContext): Promise<MediaKey> {
-  const key = await mediaKeysOf(c.get("config")).read(c.req.param("key") ?? "");
+  const key = mediaKeysOf(c.get("config")).read(c.req.param("key") ?? "");
   if (!key) throw unknown;
   return key;
 }
@@ -102,7 +102,9 @@ async function list(c: GatewayContext, cursor: string | undefined, limit: number
   const last = page.at(-1);
   const next = rows.length > limit && last ? `${last.completedAt}-${last.key}` : null;
   const images = page.map(({ key, completedAt, expiresAt, ...row }) => ({
-    ...{ key, url: linkOf(originOf(c), key), ...row },
+    key,
+    url: linkOf(originOf(c), key),
+    ...row,
     completedAt: new Date(completedAt).toISOString(),
     expiresAt: new Date(expiresAt).toISOString(),
   }));
@@ -116,7 +118,9 @@ async function remove(c: GatewayContext, { reuse }: Images): Promise<Response> {
   const { owner } = c.get("principal");
   const media = await reuse.media(key);
   if (!media || media.owner !== owner) throw unknown;
-  await reuse.remove(key);
+  await reuse.remove(key).catch(() => {
+    throw new Problem("UNAVAILABLE", "The image cannot be deleted at the moment.", { "Retry-After": "1" });
+  });
   c.executionCtx.waitUntil(caches.default.delete(cacheUrlOf(c, key)).catch(() => false));
   await reached(meterOf(c).removeFromGallery(owner, key.text));
   return c.body(null, 204);
@@ -148,17 +152,29 @@ const called = ["UNAUTHORIZED", "TOKEN_EXPIRED", "TOKEN_REVOKED", "OPERATION_FOR
 
 export const imageOperations: readonly Operation[] = [
   {
-    ...{ method: "get", path: "/images", summary: "Your media, newest first", access: "user", query: galleryQuery },
+    method: "get",
+    path: "/images",
+    summary: "Your media, newest first",
+    access: "user",
+    query: galleryQuery,
     answer: z.object({ images: z.array(imageSchema), cursor: z.string().nullable() }),
     errors: [...called, "INVALID_REQUEST"],
   },
   {
-    ...{ method: "get", path: "/images/{key}", summary: "A picture, film or sound", access: "public" },
-    ...{ contentType: "application/octet-stream", answer: z.string().meta({ format: "binary" }) },
+    method: "get",
+    path: "/images/{key}",
+    summary: "A picture, film or sound",
+    access: "public",
+    contentType: "application/octet-stream",
+    answer: z.string().meta({ format: "binary" }),
     errors: ["NOT_FOUND", "GONE", "RANGE_NOT_SATISFIABLE", "MEDIA_REFUSED", "MEDIA_UNAVAILABLE"],
   },
   {
-    ...{ method: "delete", path: "/images/{key}", summary: "Delete a link of yours", access: "user", status: 204 },
-    errors: [...called, "NOT_FOUND", "GONE"],
+    method: "delete",
+    path: "/images/{key}",
+    summary: "Delete a link of yours",
+    access: "user",
+    status: 204,
+    errors: [...called, "NOT_FOUND", "GONE", "UNAVAILABLE"],
   },
 ];

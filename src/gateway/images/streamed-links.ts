@@ -1,7 +1,7 @@
 // The links of one answer that streams: each is handed out when its URL passes by, and leads there once the answer is whole.
 import type { MediaField } from "../../contract/media-fields.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
-import type { Handed } from "./job-media.ts";
+import type { Handed } from "./kept-links.ts";
 import type { EndedJob, Links, Presented } from "./links.ts";
 
 /** What is known of the job when a URL passes by: members come in the answer's own order. */
@@ -16,12 +16,12 @@ export interface Passing {
 export class StreamedLinks {
   readonly #links: Links;
   readonly #job: Pick<EndedJob, "owner" | "model" | "admission">;
-  readonly #origin: string;
+  readonly #origin: string | undefined;
   readonly #handed = new Map<MediaField, Promise<Handed | undefined>>();
   /** Those that went out before the upstream's id was known. */
   readonly #early = new Map<MediaField, string>();
 
-  constructor(links: Links, job: Pick<EndedJob, "owner" | "model" | "admission">, origin: string) {
+  constructor(links: Links, job: Pick<EndedJob, "owner" | "model" | "admission">, origin: string | undefined) {
     this.#links = links;
     this.#job = job;
     this.#origin = origin;

@@ -15,5 +15,5 @@ export async function cachedJob(call: JobCall, job: Handle): Promise<UpstreamJob
   if (!answer) throw new Problem("JOB_NOT_FOUND", "job not found");
   logJob(call.exchange, answer.status);
   const caller = { owner: call.principal.owner, model: call.target.name };
-  return { ...answer, id: await handlesOf(call.config).mint(caller, job) };
+  return { ...answer, id: handlesOf(call.config).mint(caller, job) };
 }

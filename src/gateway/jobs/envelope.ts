@@ -24,7 +24,8 @@ export interface Envelope {
   readonly reserveMicroUsd: number;
   readonly webhook: string | undefined;
   readonly ttlMs: number;
-  readonly hasS3Config: boolean;
+  /** Only the input reaches the upstream: another request with the same input asks for the same. */
+  readonly isInputAlone: boolean;
   /** How long the body is: of a large one as long as it says, or may be. */
   readonly statedBytes: number;
   /** What an idempotency key stands for: all of a small body. Of a large one it is the beginning, and then its digest. */
@@ -68,7 +69,7 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
     reserveMicroUsd: input && target.model ? target.model.reserve(input) : target.maxMicroUsd,
     webhook,
     ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
-    hasS3Config: request.s3Config !== undefined,
+    isInputAlone: Object.keys(others).every((name) => name === "input"),
     statedBytes: bytes.byteLength,
     bytes,
     hasRoomFor: () => true,
@@ -84,7 +85,7 @@ export function largeEnvelope(body: LargeBody, rules: Rules): Envelope {
     reserveMicroUsd: model ? model.leastPrice : maxMicroUsd,
     webhook: undefined,
     ttlMs: limits.ttlMs.max,
-    hasS3Config: false,
+    isInputAlone: false,
     statedBytes: body.length ?? body.limitBytes,
     bytes: body.source.head.subarray(0, wholeBytes),
     digest: () => readDigest(body),
@@ -143,10 +144,12 @@ function streamedProblem(fault: string, limitBytes: number): Problem {
 }
 
 /** A member that was too large to be read is held to nothing, and counts in the price by its size. */
-function checkSummary({ input, ...outer }: RequestSummary, rules: Rules) {
+function checkSummary({ input, isRepeated, ...outer }: RequestSummary, rules: Rules) {
   const members = [...input].map(([name, member]): [string, unknown] => [name, valueIn(member)]);
   const checked = check({ ...outer, input: Object.fromEntries(members) }, rules);
-  return { request: checked.request, reserveMicroUsd: priceOf(checked.input, rules.target) };
+  const { target } = rules;
+  const price = isRepeated ? target.maxMicroUsd : priceOf(checked.input, target);
+  return { request: checked.request, reserveMicroUsd: price };
 }
 
 function valueIn({ kind, bytes, value }: Member): unknown {
@@ -157,7 +160,7 @@ function valueIn({ kind, bytes, value }: Member): unknown {
 function priceOf(input: ModelInput | undefined, { model, maxMicroUsd }: Target): number {
   if (!model || !input) return maxMicroUsd;
   const isUnread = Object.entries(input).some(
-    ([name, value]) => value instanceof Unread && (value.kind === "number" || mayMultiply(name)),
+    ([name, value]) => value instanceof Unread && (value.kind === "number" || mayMultiply(name, value.kind)),
   );
   return isUnread ? model.maxPrice : model.reserve(input);
 }

@@ -1,5 +1,6 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
 import { asProblem, Problem } from "../../errors.ts";
+import { WatchedWriter } from "../../wire/watched-writer.ts";
 import type { Guard } from "../behind.ts";
 import type { GatewayEnv } from "../env.ts";
 import { authenticate, readControl } from "../guards.ts";
@@ -34,7 +35,7 @@ export const authenticateByTicket: Guard<GatewayEnv> = async (c) => {
 
 export async function mintTicket(call: JobCall): Promise<Response> {
   await ownJob(call);
-  const { ticket, expiresAt } = await ticketsOf(call.config).mint(call.principal, call.path, Date.now());
+  const { ticket, expiresAt } = ticketsOf(call.config).mint(call.principal, call.path, Date.now());
   const origin = originOf(call);
   return Response.json({ url: `${origin}${call.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
 }
@@ -44,12 +45,12 @@ export async function events(call: JobCall): Promise<Response> {
   const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
   // Nobody reads what a HEAD would start.
   if (call.request.method === "HEAD") return new Response(null, { headers });
-  const eventId = await ticketsOf(call.config).eventId(call.path);
+  const eventId = ticketsOf(call.config).eventId(call.path);
   const reconnected = call.request.headers.has("Last-Event-ID");
   const { readable, writable } = new IdentityTransformStream();
-  const writer = writable.getWriter();
+  const writer = new WatchedWriter(writable);
   const encoder = new TextEncoder();
-  const { signal } = call.request;
+  const signal = AbortSignal.any([call.request.signal, writer.gone]);
   const write = (text: string) => writer.write(encoder.encode(text));
   const heartbeat = setInterval(() => void write(":\n\n").catch(() => {}), heartbeatMs);
   const relay = async () => {
@@ -112,7 +113,7 @@ function sourceOf(call: JobCall, job: Handle, signal: AbortSignal) {
     final: async (): Promise<UpstreamJob> => {
       const answered = await ask("status");
       const answer = await readJob(answered);
-      const id = await handlesOf(call.config).mint(jobKey(call), job);
+      const id = handlesOf(call.config).mint(jobKey(call), job);
       return (await presentJob(call, answer, job, id, answered)).presented;
     },
     pause: (ms: number) => scheduler.wait(ms, { signal }),

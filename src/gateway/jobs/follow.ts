@@ -1,7 +1,7 @@
 // Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
-import type { ByteSource } from "../../wire/body.ts";
+import type { ByteSource } from "../../wire/byte-reader.ts";
 import { keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
 import { openJob, openObject, readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
@@ -17,7 +17,7 @@ import { isTold } from "./settling.ts";
 
 /** Whatever is not this caller's job of this model is unknown. */
 export async function ownJob(call: JobCall): Promise<Handle> {
-  const job = await handlesOf(call.config).verify(jobKey(call), call.handle);
+  const job = handlesOf(call.config).verify(jobKey(call), call.handle);
   if (!job) throw new Problem("JOB_NOT_FOUND", "job not found");
   return job;
 }

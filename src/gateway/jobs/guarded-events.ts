@@ -10,32 +10,43 @@ const pieceBytes = 4 * 1024;
 export class GuardedEvents {
   readonly client: ReadableStream<Uint8Array>;
   readonly copy: ReadableStream<Uint8Array>;
+  /** Our key was found, or the client left, where nobody comes back for the rest. */
+  readonly copyOver: AbortSignal;
   /** Resolves when all has passed, or nothing more does. */
   readonly done: Promise<void>;
   readonly #found = new AbortController();
   readonly #search: SecretSearch;
   readonly #seen: SecretStream;
   readonly #over: AbortSignal;
+  readonly #letGo = new AbortController();
 
   constructor(events: ReadableStream<Uint8Array>, search: SecretSearch, leaving: AbortSignal | undefined) {
     const [passing, copy] = events.tee();
     const { readable, writable } = new IdentityTransformStream();
     this.#search = search;
     this.#seen = new SecretStream(search);
-    this.#over = AbortSignal.any([this.#found.signal, ...(leaving ? [leaving] : [])]);
+    this.#over = AbortSignal.any([this.#found.signal, this.#letGo.signal, ...(leaving ? [leaving] : [])]);
+    this.copyOver = leaving ? this.#over : this.#found.signal;
     this.client = readable;
     this.copy = copy;
     this.done = this.#pass(passing, writable).catch(() => {});
   }
 
-  /** The client left, or our key was found. */
-  get over(): AbortSignal {
-    return this.#over;
+  /** The client does not read. */
+  letGo(): void {
+    this.#letGo.abort(new Error("does not read"));
+  }
+
+  /** All of the stream is here: what waits for the client does not wait for ever. */
+  async doneWithin(ms: number): Promise<void> {
+    const timer = setTimeout(() => this.letGo(), ms);
+    await this.done;
+    clearTimeout(timer);
   }
 
   /** Called with each piece of the copy. */
   look(piece: Uint8Array): void {
-    if (!this.#over.aborted && this.#seen.take(piece) === undefined) this.#end();
+    if (!this.copyOver.aborted && this.#seen.take(piece) === undefined) this.#end();
   }
 
   #end(): void {

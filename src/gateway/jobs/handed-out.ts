@@ -2,11 +2,11 @@
 import { isFinal } from "../../contract/states.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
 import type { Ending } from "../quota/metering.ts";
+import { bytesOfText } from "../text-bytes.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import type { Handle } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
 import { logUnsettled } from "./payers-meter.ts";
-import { bytesOfText } from "./text-bytes.ts";
 
 interface Handed {
   /** Chunks that the meter has not been told of. */

@@ -1,6 +1,7 @@
 // Owner-bound ids: what a user calls a job, and where the upstream tells of it. They carry their own proof.
 import type { Config } from "../../config.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
+import type { HmacKey } from "../../wire/hmac.ts";
 import { oncePer } from "../../wire/once-per.ts";
 import { admissionPattern, isAsSync } from "../admission.ts";
 import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
@@ -44,22 +45,22 @@ export class Handles {
     this.#keys = keys;
   }
 
-  async mint({ owner, model }: JobKey, { ref, admission }: Handle): Promise<string> {
+  mint({ owner, model }: JobKey, { ref, admission }: Handle): string {
     if (!isRef(ref)) throw new TypeError("A handle is made of an upstream's id");
-    const [key] = await this.#keys.of("handle");
+    const [key] = this.#keys.of("handle");
     const name = isAsSync(admission) ? syncPrefix + ref : ref;
-    const handle = await seal(key, name, admission, [owner, model]);
+    const handle = seal(key, name, admission, [owner, model]);
     this.#verified.set(memoryKey(owner, model, handle), { ref, admission }, forever);
     return handle;
   }
 
   /** Undefined for whatever is not this owner's job of this model: the caller cannot tell why. */
-  async verify({ owner, model }: JobKey, handle: string): Promise<Handle | undefined> {
+  verify({ owner, model }: JobKey, handle: string): Handle | undefined {
     if (handle.length > maxSignedLength) return undefined;
     const remembered = memoryKey(owner, model, handle);
     const known = this.#verified.get(remembered, 0);
     if (known) return known;
-    const opened = await unseal(await this.#keys.of("handle"), handle, [owner, model]);
+    const opened = unseal(this.#keys.of("handle"), handle, [owner, model]);
     if (!opened) return undefined;
     const { name, admission } = opened;
     const verified = { ref: isAsSync(admission) ? name.slice(syncPrefix.length) : name, admission };
@@ -67,35 +68,35 @@ export class Handles {
     return verified;
   }
 
-  async mintHook({ meter, admission }: Hook): Promise<string> {
-    const [key] = await this.#keys.of("hook");
+  mintHook({ meter, admission }: Hook): string {
+    const [key] = this.#keys.of("hook");
     return seal(key, meter, admission, []);
   }
 
-  async verifyHook(hook: string): Promise<Hook | undefined> {
-    const opened = await unseal(await this.#keys.of("hook"), hook, []);
+  verifyHook(hook: string): Hook | undefined {
+    const opened = unseal(this.#keys.of("hook"), hook, []);
     return opened && { meter: opened.name, admission: opened.admission };
   }
 }
 
 export const handlesOf = oncePer((config: Config) => new Handles(signingKeysOf(config)));
 
-async function seal(key: CryptoKey, first: string, admission: string, bound: readonly string[]): Promise<string> {
-  const sealed = `${first}.${admission}.${await signFields(key, [...bound, first, admission], 128)}`;
+function seal(key: HmacKey, first: string, admission: string, bound: readonly string[]): string {
+  const sealed = `${first}.${admission}.${signFields(key, [...bound, first, admission], 128)}`;
   if (!signed.test(sealed)) throw new TypeError("What is sealed is a name and an admission");
   return sealed;
 }
 
-async function unseal(
-  keys: readonly CryptoKey[],
+function unseal(
+  keys: readonly HmacKey[],
   sealed: string,
   bound: readonly string[],
-): Promise<{ name: string; admission: string } | undefined> {
+): { name: string; admission: string } | undefined {
   if (sealed.length > maxSignedLength) return undefined;
   const [, name, admission, mac] = signed.exec(sealed) ?? [];
   if (name === undefined || admission === undefined || mac === undefined) return undefined;
   for (const key of keys) {
-    if (sameMac(mac, await signFields(key, [...bound, name, admission], 128))) return { name, admission };
+    if (sameMac(mac, signFields(key, [...bound, name, admission], 128))) return { name, admission };
   }
   return undefined;
 }

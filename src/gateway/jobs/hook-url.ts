@@ -4,10 +4,10 @@ import { handlesOf } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
 
 /** Undefined where a real upstream could not reach us: the meter's alarm asks then. */
-export async function hookUrl(call: JobCall, admission: string): Promise<string | undefined> {
+export function hookUrl(call: JobCall, admission: string): string | undefined {
   const { publicUrl, upstream } = call.config;
   const origin = originOf(call);
   if (upstream.kind === "remote" && publicUrl === undefined && !origin.startsWith("https://")) return undefined;
   const meter = call.env.USER_METER.idFromName(call.principal.payer).toString();
-  return `${origin}/hooks/${await handlesOf(call.config).mintHook({ meter, admission })}`;
+  return `${origin}/hooks/${handlesOf(call.config).mintHook({ meter, admission })}`;
 }

@@ -5,7 +5,7 @@ import { ownOrigin } from "../../config.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
-import { bodyProblem } from "../../wire/body-problem.ts";
+import { bodyErrors, bodyProblem } from "../../wire/body-problem.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type { SecretSearch } from "../../wire/secret-search.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
@@ -30,7 +30,7 @@ export function hookRoutes(findImages: FindImages, findUpstream: FindUpstream): 
 /** Of the notice only the id counts, and only where the job has none yet: who made it up changes nothing. */
 async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstream: FindUpstream): Promise<Response> {
   const config = c.get("config");
-  const hook = await handlesOf(config).verifyHook(c.req.param("hook") ?? "");
+  const hook = handlesOf(config).verifyHook(c.req.param("hook") ?? "");
   if (!hook) throw new Problem("NOT_FOUND", "There is no such route.");
   const checked = noticeSchema.safeParse(await readNotice(c.req.raw, keySearchOf(config)));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected a job");
@@ -47,9 +47,9 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
     return received(c);
   }
 
-  const ask = asker(config, findImages(c).links, findUpstream(c), ownOrigin(config, c.req.url));
+  const ask = asker(config, findImages(c).links, findUpstream(c, hook.meter), ownOrigin(config, c.req.url));
   const askedAt = Date.now();
-  const asked = await ask({ model: job.model, upstreamId: id, owner: job.owner, admission });
+  const asked = await ask({ model: job.model, upstreamId: id, owner: job.owner, admission, first: admission });
   if (typeof asked !== "object" || !isFinal(asked.status)) {
     await meter.lookAgain({ admission, upstreamId: id });
     return received(c);
@@ -98,6 +98,6 @@ export const hookOperations: readonly Operation[] = [
     access: "upstream",
     body: noticeSchema,
     answer: z.object({ received: z.literal(true) }),
-    errors: ["NOT_FOUND", "JOB_NOT_FOUND", "INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE"],
+    errors: [...bodyErrors, "INVALID_REQUEST", "NOT_FOUND", "JOB_NOT_FOUND"],
   },
 ];

@@ -2,7 +2,7 @@
 import { isMediaField, mediaFields } from "../../contract/media-fields.ts";
 import { Problem } from "../../errors.ts";
 import { type AnswerFacts, type AnswerScan, scanAnswer } from "../../wire/answer-scan.ts";
-import type { ByteSource } from "../../wire/body.ts";
+import type { ByteSource } from "../../wire/byte-reader.ts";
 import type { RelayFault } from "../../wire/json-relay.ts";
 import type { StreamedLinks } from "../images/streamed-links.ts";
 import { logOwnKey } from "../own-keys.ts";
@@ -43,19 +43,14 @@ export async function answerLarge(
   };
   let seen: SeenEnd | undefined;
   const { stream, done } = scanLarge(source, call.upstream, {
-    replace: (place, value, facts) => {
-      if (place === "id") return nameJob(value);
-      const field = place.slice("output.".length);
-      const passing = { url: value, ref: job.ref ?? facts.id, completedAt: boundOf(facts, admission, seenAt) };
-      return isMediaField(field) && mayBeDone(facts) ? links.replace(field, passing, seenAt) : undefined;
-    },
-    extend: () => links.members(),
+    ...replacing(links, job, nameJob, seenAt),
     conclude: async (facts) => {
       seen = await concludeSeen(call, facts, job, links, { askedAt, seenAt });
     },
   });
   const told = done.then(async ({ facts, fault, bytes }) => {
     const ref = job.ref ?? facts.id;
+    if (ref === undefined) return endNameless(call, admission, { facts, fault, bytes }, { askedAt, seenAt });
     if (job.ref === undefined) tellTaken(call, admission, ref);
     const { answer, ending } = (fault === undefined && seen) || {};
     if (isRef(ref) && facts.status !== "COMPLETED") await handOut(call, { admission, ref }, bytes);
@@ -71,7 +66,23 @@ function handOut(call: JobCall, job: Handle, bytes: number): Promise<void> | und
   return handedOut.whole(call, job, 1, bytes);
 }
 
-function tellTaken({ meter }: JobCall, admission: string, id: string | undefined): void {
+/** Nobody can be asked about a job without an id: it costs what its answer says, else what of it was handed out. */
+async function endNameless(
+  { meter, target }: JobCall,
+  admission: string,
+  { facts, fault, bytes }: { facts: AnswerFacts; fault: RelayFault | undefined; bytes: number },
+  at: Pick<Ending, "askedAt" | "seenAt">,
+): Promise<void> {
+  const answer = fault === undefined ? jobOf(facts) : undefined;
+  const ending = answer && endingOf(answer, target, { ref: "", admission }, at);
+  if (ending) return settle(meter, { ...ending, upstreamId: null }, () => JSON.stringify(answer));
+  if (facts.status !== "IN_QUEUE") {
+    await meter.handOut(admission, { upstreamId: null, pieces: 1, textBytes: bytes, whole: true });
+  }
+  meter.doubt(admission);
+}
+
+function tellTaken({ meter }: JobCall, admission: string, id: string): void {
   if (isRef(id)) meter.bindAtOnce({ admission, upstreamId: id });
   else meter.doubt(admission);
 }
@@ -84,8 +95,26 @@ function isDetached(call: JobCall, job: Handle, now: number): Promise<boolean> {
 async function answerDetached(call: JobCall, source: ByteSource, job: Handle, askedAt: number): Promise<Response> {
   const { job: answer } = await readFacts(source, call.upstream);
   if (!answer) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");
-  const handle = await handlesOf(call.config).mint(jobKey(call), job);
+  const handle = handlesOf(call.config).mint(jobKey(call), job);
   return answerJob(call, answer, job, handle, { askedAt, partly: true });
+}
+
+/** Of an answer that passes by the id and the media URLs. */
+export function replacing(
+  links: StreamedLinks,
+  job: Following,
+  nameJob: (id: string) => string | Promise<string>,
+  seenAt: number,
+): Pick<AnswerScan, "replace" | "extend"> {
+  return {
+    replace: (place, value, facts) => {
+      if (place === "id") return nameJob(value);
+      const field = place.slice("output.".length);
+      const passing = { url: value, ref: job.ref ?? facts.id, completedAt: boundOf(facts, job.admission, seenAt) };
+      return isMediaField(field) && mayBeDone(facts) ? links.replace(field, passing, seenAt) : undefined;
+    },
+    extend: () => links.members(),
+  };
 }
 
 /** Only a completed job's URL is a link; where its status comes later, the URL speaks for it. */
@@ -176,11 +205,19 @@ async function noticeOf(call: JobCall, seen: UpstreamJob, ending: Ending): Promi
   const whole = await again.then(readJob).catch(() => without);
   const ended = { ...jobKey(call), known: call.target.model, ref, admission, ending };
   const { answer } = await call.images.links.present(whole, ended, originOf(call), ending.seenAt);
-  return JSON.stringify({ ...answer, id: await handlesOf(call.config).mint(jobKey(call), { ref, admission }) });
+  return JSON.stringify({ ...answer, id: handlesOf(call.config).mint(jobKey(call), { ref, admission }) });
 }
 
 /** As if it had been parsed, but for an output that holds nothing but its media and its numbers. */
-function jobOf({ id, status, delayTime, executionTime, cost, size, media }: AnswerFacts): UpstreamJob | undefined {
+export function jobOf({
+  id,
+  status,
+  delayTime,
+  executionTime,
+  cost,
+  size,
+  media,
+}: AnswerFacts): UpstreamJob | undefined {
   if (status === undefined) return undefined;
   const output = { ...media, ...(cost !== undefined && { cost }), ...(size !== undefined && { size }) };
   return {

@@ -23,7 +23,8 @@ export interface OpenAiBody extends KeyedBody {
 }
 
 export interface RelayedBody {
-  readonly body: Uint8Array | ReadableStream<Uint8Array>;
+  /** A `GET` has none. */
+  readonly body?: Uint8Array | ReadableStream<Uint8Array>;
   /** Of a body that streams. */
   readonly upload?: Upload;
 }
@@ -31,6 +32,11 @@ export interface RelayedBody {
 export async function openBodyOf({ request, target }: JobCall): Promise<OpenAiBody> {
   const body = await openBody(request, limits.runsyncPayloadBytes);
   return "whole" in body ? wholeBody(body.whole, target) : largeBody(body.large, target);
+}
+
+/** Of a route that is read, at the endpoint's stated price. */
+export function noBody({ maxMicroUsd }: Target): OpenAiBody {
+  return { reserveMicroUsd: maxMicroUsd, bytes: new Uint8Array(), statedBytes: 0, relayed: () => ({}) };
 }
 
 const encoder = new TextEncoder();
@@ -101,21 +107,34 @@ function relayLarge(body: LargeBody, target: Target, { digested, accept }: Passi
   return { body: stream, upload: { sent, cut: () => lastByte.cut() } };
 }
 
-const usageMember = encoder.encode(`,"stream_options":{"include_usage":true}`);
+/** The caller's other options stay where they fit. */
+const longestOptions = 256;
 
-/** Not in a body that it would make longer than the upstream takes: that stream is charged for its text. */
+/**
+ * The options of a stream go to the end of the body, with the wish for its usage. Not in a body that they would make longer
+ * than the upstream takes: that stream is charged for its text.
+ */
 function usageTail({ length = 0, limitBytes }: LargeBody, { model }: Target): Tail | undefined {
-  if (!model?.tokens || length + usageMember.byteLength > limitBytes) return undefined;
+  if (!model?.tokens || length + longestOptions > limitBytes) return undefined;
   return {
-    bytes: usageMember,
-    isWanted: ({ members }) => members.get("stream")?.value === true && !members.has("stream_options"),
+    name: "stream_options",
+    length: longestOptions,
+    member: ({ members }) => {
+      if (members.get("stream")?.value !== true) return undefined;
+      const asked = withUsage({ stream_options: members.get("stream_options")?.value as object | undefined });
+      return [asked, withUsage({})].map(memberOf).find(({ byteLength }) => byteLength <= longestOptions);
+    },
   };
+}
+
+function memberOf(object: object): Uint8Array {
+  return encoder.encode(`,${JSON.stringify(object).slice(1, -1)}`);
 }
 
 /** Of a member that was too large to be read only its name is known. */
 function priceOf({ members, bytes }: ObjectSummary, { model, maxMicroUsd }: Target): number {
   const all = [...members];
-  const unread = new Set(all.filter(([, { value }]) => value === undefined).map(([name]) => name));
+  const unread = new Map(all.filter(([, { value }]) => value === undefined).map(([name, { kind }]) => [name, kind]));
   const read = Object.fromEntries(all.filter(([name]) => !unread.has(name)).map(([name, { value }]) => [name, value]));
   const faults = model?.tokens ? readChat(read, unread).faults : passthroughSchema.safeParse(read).error?.issues;
   if (faults && faults.length > 0) throw invalid(faults);

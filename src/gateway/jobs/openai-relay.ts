@@ -17,6 +17,8 @@ import { costOf } from "./settling.ts";
 const jsonType = "application/json";
 const eventsType = "text/event-stream";
 const encoder = new TextEncoder();
+/** What is left when the model service has sent all is the client's to take in so long. */
+const lastBytesMs = 60_000;
 
 interface Admitted {
   readonly admission: string;
@@ -101,7 +103,8 @@ export class OpenAiRelay {
     const events = new GuardedEvents(response.body ?? new Blob().stream(), upstream.keySearch, this.#leaving);
     this.#after(events.done);
     const seen = new SeenStream(this.#admitted.isKeyed ? keptBytes : 0, (piece) => events.look(piece));
-    const watched = seen.read(events.copy, events.over);
+    const watched = seen.read(events.copy, events.copyOver, events);
+    this.#after(watched.then(() => events.doneWithin(lastBytesMs)));
     const settled = watched.then((stream) => {
       const bytes = stream.kept();
       const given = bytes && { status: 200, contentType: eventsType, bytes };

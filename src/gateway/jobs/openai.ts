@@ -9,7 +9,7 @@ import { idempotencyOf, payerTerms, refuseOtherBody } from "./admit-request.ts";
 import { type JobCall, outlive } from "./job-call.ts";
 import { repeatAnswer } from "./kept-answer.ts";
 import { metered } from "./metered.ts";
-import { openBodyOf } from "./openai-body.ts";
+import { noBody, openBodyOf } from "./openai-body.ts";
 import { OpenAiRelay } from "./openai-relay.ts";
 import { setQuota } from "./quota-headers.ts";
 
@@ -18,28 +18,49 @@ const methods: Readonly<Record<OpenAiRoute, "GET" | "POST">> = { "chat/completio
 /** Generation may take its time before the first byte. */
 const answerWaitMs = limits.waitMs.max;
 
+interface Route {
+  readonly method: "GET" | "POST";
+  /** `v1/chat/completions` */
+  readonly path: string;
+}
+
 export async function relayOpenAi(call: JobCall): Promise<Response> {
   const { method } = call.request;
-  const route = call.path.replace(/^\/v2\/[^/]+\/openai\//, "");
-  if (!routePattern.test(route) || !isServed(call, route.slice("v1/".length))) {
-    throw new Problem("NOT_FOUND", `${call.target.name} has no such route: ${method} ${route}`);
+  const path = call.path.replace(/^\/v2\/[^/]+\/openai\//, "");
+  const route: Route = { method: method === "POST" ? method : "GET", path };
+  // A HEAD would cost what a GET costs, and give nothing for it.
+  const isWorthIt = method !== "HEAD" || isFree(route);
+  if (!routePattern.test(path) || !isServed(call, route) || !isWorthIt) {
+    throw new Problem("NOT_FOUND", `${call.target.name} has no such route: ${method} ${path}`);
   }
-  const segments = [call.target.name, "openai", ...route.split("/")];
-  if (method === "POST") return outlive(call, relayPost(call, route, segments));
-  const reading = { method: "GET", segments, repeatable: true, waitMs: answerWaitMs } as const;
-  return Response.json(await readObject(await callUpstream(call.upstream, reading)));
+  return isFree(route) ? listModels(call, route) : outlive(call, relayPaid(call, route));
 }
 
 /** An endpoint that the operator opened at a price may have any route; a model of the catalog has those that it lists. */
-function isServed({ target: { model }, request }: JobCall, route: string): boolean {
+function isServed({ target: { model } }: JobCall, { method, path }: Route): boolean {
   if (!model) return true;
-  return model.openAiRoutes.some((known) => known === route && methods[known] === request.method);
+  return model.openAiRoutes.some((known) => `v1/${known}` === path && methods[known] === method);
 }
 
-async function relayPost(call: JobCall, route: string, segments: readonly string[]): Promise<Response> {
-  const body = await openBodyOf(call);
+/** Only the list of models. What another `GET` makes an endpoint do, nobody knows. */
+function isFree({ method, path }: Route): boolean {
+  return method === "GET" && path === "v1/models";
+}
+
+function segmentsOf(call: JobCall, { path }: Route): string[] {
+  return [call.target.name, "openai", ...path.split("/")];
+}
+
+async function listModels(call: JobCall, route: Route): Promise<Response> {
+  const asked = { method: "GET", segments: segmentsOf(call, route), repeatable: true, waitMs: answerWaitMs } as const;
+  return Response.json(await readObject(await callUpstream(call.upstream, asked)));
+}
+
+async function relayPaid(call: JobCall, route: Route): Promise<Response> {
+  const { method, path } = route;
+  const body = method === "POST" ? await openBodyOf(call) : noBody(call.target);
   const admission = newAdmission(Date.now());
-  const idempotency = await idempotencyOf(call, `openai/${route}`, body);
+  const idempotency = await idempotencyOf(call, method === "POST" ? `openai/${path}` : `GET openai/${path}`, body);
   const request = {
     ...payerTerms(call),
     admission,
@@ -56,7 +77,8 @@ async function relayPost(call: JobCall, route: string, segments: readonly string
   const relayed = await metered(
     call,
     request,
-    (attempt) => relay.relay(attempt, { method: "POST", segments, repeatable: false, waitMs: answerWaitMs }),
+    (attempt) =>
+      relay.relay(attempt, { method, segments: segmentsOf(call, route), repeatable: false, waitMs: answerWaitMs }),
     (answered) => relay.endLost(answered),
   );
   if ("replay" in relayed) {

@@ -61,10 +61,11 @@ async function cancelWaiting(call: JobCall, job: MeteredJob & { ref: string }): 
   try {
     const asked = await ask("GET", "status");
     if (asked.job.status !== "IN_QUEUE") return false;
-    if (await leaveShared(call, job)) return true;
+    const left = await leaveShared(call, job);
+    if (left !== "alone") return left === "lead" || left === "joined";
     const { job: cancelled, askedAt } = await ask("POST", "cancel");
     const ending = endingOf(cancelled, call.target, job, { askedAt, seenAt: Date.now() });
-    const id = await handlesOf(call.config).mint(jobKey(call), job);
+    const id = handlesOf(call.config).mint(jobKey(call), job);
     if (ending) await settle(call.meter, ending, () => JSON.stringify({ ...cancelled, id }));
     return cancelled.status === "CANCELLED";
   } catch {

@@ -1,5 +1,5 @@
 // What is to be known of a large body before its last byte is sent, taken as it passes: its length, and its SHA-256.
-import type { ByteReader, ByteSource } from "../../wire/body.ts";
+import type { ByteReader, ByteSource } from "../../wire/byte-reader.ts";
 
 export interface MeasuredBody {
   /** The same bytes. */

@@ -113,13 +113,15 @@ export class PayersMeter {
     return this.#repeated((meter) => meter.lookAgain(binding));
   }
 
-  /** A hit costs no money: a meter that cannot be reached keeps nobody from it. */
-  async countHit(hit: Hit): Promise<void> {
+  /** A hit costs no money: a meter that cannot be reached keeps nobody from it, unless a key may stand for another call. */
+  async countHit(hit: Hit): Promise<Admitted | undefined> {
     try {
-      admittedOr(await this.#repeated((meter) => meter.countHit(hit)));
+      return admittedOr(await this.#repeated((meter) => meter.countHit(hit)));
     } catch (error) {
       if (error instanceof Problem) throw error;
+      if (hit.named) throw meterAway();
       console.warn(JSON.stringify({ gallery: "a link is not listed", error: nameOfFault(error) }));
+      return undefined;
     }
   }
 

@@ -9,6 +9,8 @@ interface Waiting {
 
 /** Who promised to flush may have died with its request. */
 const lostMs = 1_000;
+/** Of a payer who never calls again: by then the meter knows the id from elsewhere, or has given the admission up. */
+const forgottenMs = 10 * 60_000;
 
 /** They go with the payer's next call, or by themselves within a second. */
 export class PendingBinds {
@@ -18,13 +20,28 @@ export class PendingBinds {
 
   /** True where nobody has promised to flush them: the caller does, after `flushMs`. */
   add(payer: string, binds: readonly Binding[], now: number): boolean {
+    this.#forget(now);
     const waiting = this.#waiting.get(payer);
     if (waiting) waiting.binds.push(...binds);
     else this.#waiting.set(payer, { binds: [...binds], flushAt: now + this.flushMs });
     if (!waiting) return true;
     if (now <= waiting.flushAt + lostMs) return false;
     waiting.flushAt = now + this.flushMs;
+    this.#waiting.delete(payer);
+    this.#waiting.set(payer, waiting);
     return true;
+  }
+
+  /** Those of the oldest payers come first. */
+  #forget(now: number): void {
+    for (const [payer, { flushAt }] of this.#waiting) {
+      if (now < flushAt + forgottenMs) return;
+      this.#waiting.delete(payer);
+    }
+  }
+
+  get size(): number {
+    return this.#waiting.size;
   }
 
   /** To be carried by a call; what a call that failed has carried is added again. */

@@ -1,6 +1,6 @@
 // A submission on its way upstream: sent with the server's key, a large one amended before its last byte, its answer opened.
 import { Problem } from "../../errors.ts";
-import type { ByteSource } from "../../wire/body.ts";
+import type { ByteSource } from "../../wire/byte-reader.ts";
 import { claimsOf } from "../claims.ts";
 import { openJob, type UpstreamJob } from "../upstream-answer.ts";
 import { keyOf, type Submission } from "./admit-request.ts";

@@ -20,19 +20,19 @@ import { submit } from "./submit.ts";
 const notFailed = new Problem("NOT_RETRYABLE", "Only a failed job can be retried.");
 const notHeld = new Problem(
   "NOT_RETRYABLE",
-  "This job was shared with other requests, and its input is not held any more: submit it again.",
+  "Other requests may share this job, and its input is not held any more: submit it again.",
 );
 
 export async function retry(call: JobCall): Promise<Response> {
   const job = await ownJob(call);
   if (await cachedJob(call, job)) throw notFailed;
-  const shared = mayShare(call) ? await sharedRequest(call, job) : "alone";
+  const shared = mayShare(call) ? await sharingOf(call, job) : "alone";
   return shared === "alone" ? outlive(call, runAgain(call, job)) : submitAnew(call, job, shared.request);
 }
 
 /** Whoever cannot be asked keeps nobody from a retry of his own. */
-function sharedRequest(call: JobCall, { ref, admission }: Handle) {
-  return call.images.flights.sharedRequest({ ...jobKey(call), ref }, admission).catch(() => "alone" as const);
+function sharingOf(call: JobCall, { ref, admission }: Handle) {
+  return call.images.flights.sharingOf({ ...jobKey(call), ref }, admission).catch(() => "alone" as const);
 }
 
 /** Admitted anew at what the job was reserved at before. */
@@ -48,7 +48,7 @@ async function runAgain(call: JobCall, job: Handle): Promise<Response> {
     reserveMicroUsd: known?.reservedMicroUsd || target.maxMicroUsd,
     inputBytes: known?.inputBytes ?? 0,
     // The upstream tells where it was told to tell of the first run.
-    hasNotice: (await hookUrl(call, admission)) !== undefined,
+    hasNotice: hookUrl(call, admission) !== undefined,
     ttlMs: retryTtlMs,
     retentionMs: retryRetentionMs,
     webhook: undefined,

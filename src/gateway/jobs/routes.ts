@@ -1,4 +1,5 @@
 // The job interface for app users, as routes with their guards.
+
 import { zValidator } from "@hono/zod-validator";
 import { type Context, Hono } from "hono";
 import * as z from "zod";
@@ -13,6 +14,7 @@ import {
 import { jobRequestSchema, streamQuerySchema, waitQuerySchema } from "../../contract/job-request.ts";
 import { limits } from "../../contract/limits.ts";
 import type { Operation as Documented } from "../../contract/operation.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import type { Remote } from "../../wire/remote.ts";
 import { remote } from "../../wire/remote.ts";
@@ -35,7 +37,7 @@ import { retry } from "./retry.ts";
 import { submitOrReuse } from "./submit-reusable.ts";
 import { type JobEnv, knownModel } from "./target.ts";
 
-export type FindUpstream = (c: GatewayContext) => Upstream;
+export type FindUpstream = (c: GatewayContext, payer: string) => Upstream;
 export type FindImages = (c: GatewayContext) => Images;
 
 const waitQuery = zValidator("query", waitQuerySchema, orRefuse);
@@ -63,7 +65,7 @@ export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): H
       control,
       principal,
       target,
-      upstream: findUpstream(gateway),
+      upstream: findUpstream(gateway, principal.payer),
       meter: new PayersMeter(principal.payer, stub, waitUntil),
       images: findImages(gateway),
       env: c.env,
@@ -74,7 +76,7 @@ export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): H
   const openAiErrors: Guard<JobEnv> = (c) => {
     c.get("exchange").errorShape = "openai";
   };
-  const byTicket = behind<JobEnv>(authenticateByTicket, permitted("events"), knownModel);
+  const byTicket = behind<JobEnv>(authenticateByTicket, floodShield, permitted("events"), knownModel);
   const asUser = (operation: OperationName) =>
     behind<JobEnv>(authenticate, floodShield, permitted(operation), knownModel);
 
@@ -128,9 +130,16 @@ const relayed = [
 ] as const;
 const metered = [
   ...relayed,
-  ...(["INVALID_REQUEST", "INVALID_JSON", "PAYLOAD_TOO_LARGE", "METER_UNAVAILABLE"] as const),
-  ...(["RATE_LIMITED", "TOO_MANY_JOBS", "QUOTA_EXCEEDED", "IN_PROGRESS", "IDEMPOTENCY_MISMATCH"] as const),
-];
+  ...bodyErrors,
+  "INVALID_REQUEST",
+  "METER_UNAVAILABLE",
+  "UNAVAILABLE",
+  "RATE_LIMITED",
+  "TOO_MANY_JOBS",
+  "QUOTA_EXCEEDED",
+  "IN_PROGRESS",
+  "IDEMPOTENCY_MISMATCH",
+] as const;
 const asked = { access: "user", errors: [...relayed, "JOB_NOT_FOUND"] } as const;
 const submitted = { access: "user", method: "post", body: jobRequestSchema, errors: metered } as const;
 const ticketSchema = z.object({ url: z.url(), expiresAt: z.iso.datetime() }).meta({ id: "Ticket" });
@@ -167,9 +176,9 @@ export const jobOperations: readonly Documented[] = [
     access: "user",
     method: "get",
     path: `${base}/openai/{route}`,
-    summary: "OpenAI's reading routes: v1/models",
+    summary: "OpenAI's list of models, v1/models; metered: whatever an endpoint of the operator's lets read",
     answer: z.looseObject({}),
-    errors: [...relayed, "NOT_FOUND"],
+    errors: [...metered, "NOT_FOUND", "ANSWER_NOT_KEPT"],
   },
   {
     access: "user",
@@ -190,7 +199,14 @@ export const jobOperations: readonly Documented[] = [
     query: z.object({ ticket: z.string().optional() }),
   },
   { ...asked, method: "post", path: `${base}/events/{job}`, summary: "A ticket for EventSource", answer: ticketSchema },
-  { ...asked, method: "post", path: `${base}/cancel/{job}`, summary: "Cancel a job", answer: submittedSchema },
+  {
+    ...asked,
+    method: "post",
+    path: `${base}/cancel/{job}`,
+    summary: "Cancel a job",
+    answer: submittedSchema,
+    errors: [...asked.errors, "METER_UNAVAILABLE"],
+  },
   {
     ...asked,
     method: "post",

@@ -1,5 +1,5 @@
 // One event of an OpenAI stream: how much text it hands out, and what it says of cost or usage.
-import { bytesOfText } from "./text-bytes.ts";
+import { bytesOfText } from "../text-bytes.ts";
 
 export interface SeenEvent {
   readonly textBytes: number;

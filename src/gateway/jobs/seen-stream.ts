@@ -1,4 +1,5 @@
 // What passed in a stream of events: its last word on cost or usage, and how much text there was.
+import { ReadAhead } from "./read-ahead.ts";
 import { readEvent, type SeenEvent } from "./seen-event.ts";
 import { costOf } from "./settling.ts";
 import type { Target } from "./target.ts";
@@ -20,10 +21,19 @@ export interface Bill {
   readonly assumedMicroUsd?: number;
 }
 
+/** Who gets the stream itself. */
+export interface Client {
+  /** Resolves when nothing of the stream waits for it any more. */
+  readonly done: Promise<void>;
+  letGo(): void;
+}
+
 export class SeenStream {
   readonly #keepBytes: number;
   readonly #look: ((piece: Uint8Array) => void) | undefined;
-  #rest = "";
+  /** Of a line that has not ended. */
+  readonly #held: string[] = [];
+  #heldLength = 0;
   #bytes = 0;
   #pieces = 0;
   #textBytes = 0;
@@ -39,20 +49,30 @@ export class SeenStream {
     this.#look = look;
   }
 
-  /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
-  async read(stream: ReadableStream<Uint8Array>, leaving?: AbortSignal): Promise<this> {
+  /**
+   * Reads to the end, or to where the stream was cut: what nobody listens to is made no further. Ahead of a client that does
+   * not read it goes so far, and then lets it go.
+   */
+  async read(stream: ReadableStream<Uint8Array>, leaving?: AbortSignal, client?: Client): Promise<this> {
+    let ahead = client && new ReadAhead(client.done);
     const reader = stream.getReader({ mode: "byob" });
     leaving?.addEventListener("abort", () => void reader.cancel("nobody listens").catch(() => {}), { once: true });
     const decoder = new TextDecoder();
     let buffer: ArrayBufferLike = new ArrayBuffer(bufferBytes);
     try {
       for (;;) {
+        if (ahead && !(await ahead.mayRead())) {
+          client?.letGo();
+          ahead = undefined;
+        }
         const least = this.#bytes < promptBytes ? 1 : readBytes;
+        const askedAt = Date.now();
         const { value, done }: { value?: Uint8Array | undefined; done: boolean } = await reader.readAtLeast(
           least,
           new Uint8Array(buffer),
         );
         if (value) {
+          ahead?.brought(value.byteLength, Date.now() - askedAt);
           this.#look?.(value);
           this.#keep(value);
           this.#take(decoder.decode(value, { stream: true }));
@@ -64,7 +84,7 @@ export class SeenStream {
       this.#isCut = true;
     }
     this.#isCut ||= leaving?.aborted === true;
-    this.#line(this.#rest);
+    this.#line(this.#held.join(""));
     if (this.#isCut) this.#countUnseen();
     return this;
   }
@@ -76,11 +96,24 @@ export class SeenStream {
   }
 
   #take(text: string): void {
-    const lines = (this.#rest + text).split("\n");
-    const rest = lines.pop() ?? "";
-    this.#rest = rest.slice(-maxLineLength);
-    this.#textBytes += rest.length - this.#rest.length;
-    for (const line of lines) this.#line(line);
+    const [first = "", ...more] = text.split("\n");
+    this.#hold(first);
+    for (const begun of more) {
+      this.#line(this.#held.splice(0).join(""));
+      this.#heldLength = 0;
+      this.#hold(begun);
+    }
+  }
+
+  /** In the pieces that it comes in: a long line is not put together anew with each of them. */
+  #hold(text: string): void {
+    this.#held.push(text);
+    this.#heldLength += text.length;
+    while (this.#heldLength - (this.#held[0]?.length ?? 0) > maxLineLength) {
+      const length = this.#held.shift()?.length ?? 0;
+      this.#heldLength -= length;
+      this.#textBytes += length;
+    }
   }
 
   #line(line: string): void {

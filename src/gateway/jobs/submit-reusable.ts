@@ -25,8 +25,8 @@ export async function submitOrReuse(call: JobCall, operation: "run" | "runsync",
   if (name === undefined) return marked(call, await goAlone(call, asked), "BYPASS");
   const { reuse } = call.images;
   const found = await reuse.find(name, Date.now());
-  const hit = found && (await answerHit(call, operation, found, sharedAdmission(operation, Date.now())));
-  if (hit) return marked(call, hit, "HIT");
+  const hit = found && (await answerHit(call, asked, found, sharedAdmission(operation, Date.now())));
+  if (hit) return hit;
   reuse.forget(name);
   return fly(call, asked, name);
 }
@@ -41,14 +41,17 @@ function sharedAdmission(operation: "run" | "runsync", now: number): string {
   return operation === "runsync" ? asSync(admission) : admission;
 }
 
-/** Undefined for what is asked anew: by the caller's wish, or because its answer would not be the same to others. */
-async function nameOf(call: JobCall, { input, hasS3Config, webhook }: Envelope): Promise<string | undefined> {
+/**
+ * Undefined for what is asked anew: by the caller's wish, or because more than its input decides what becomes of it. A leader's
+ * `policy` would end the others' job, too.
+ */
+async function nameOf(call: JobCall, { input, isInputAlone, webhook }: Envelope): Promise<string | undefined> {
   const anew = /\bno-(cache|store)\b/i.test(call.request.headers.get("Cache-Control") ?? "");
-  if (anew || hasS3Config || webhook !== undefined) return undefined;
+  if (anew || !isInputAlone || webhook !== undefined) return undefined;
   return call.images.reuse.nameOf(call.target.model, input, call.principal);
 }
 
-function marked(call: JobCall, response: Response, cache: "HIT" | "MISS" | "JOINED" | "BYPASS"): Response {
+function marked(call: JobCall, response: Response, cache: "MISS" | "JOINED" | "BYPASS"): Response {
   if (cache === "BYPASS" && call.target.model?.output === "text") return response;
   call.exchange.cache = cache;
   response.headers.set("X-Cache", cache);
@@ -62,8 +65,8 @@ async function fly(call: JobCall, asked: Asked, name: string): Promise<Response>
     const boarded = await flights.board(name, admission).catch(() => undefined);
     if (!boarded) break;
     if (boarded.role === "served") {
-      const hit = await answerHit(call, asked.operation, boarded.entry, admission);
-      if (hit) return marked(call, hit, "HIT");
+      const hit = await answerHit(call, asked, boarded.entry, admission);
+      if (hit) return hit;
       break;
     }
     if (boarded.role === "lead") return marked(call, await lead(call, asked, admission, name), "MISS");
@@ -166,7 +169,7 @@ async function follow(
   admission: string,
   { job, ref, askedAt }: { job: UpstreamJob; ref: string; askedAt: number },
 ): Promise<Response> {
-  const handle = await handlesOf(call.config).mint(jobKey(call), { ref, admission });
+  const handle = handlesOf(call.config).mint(jobKey(call), { ref, admission });
   if (operation === "run") return answerJob(call, job, { ref, admission }, handle, { askedAt });
   const { signal } = call.request;
   const how = { operation: "status-sync", query: `wait=${waitMs}`, waitMs, signal } as const;

@@ -28,7 +28,7 @@ export async function openEnvelope(call: JobCall, operation: "run" | "runsync"):
 }
 
 export async function submissionOf(call: JobCall, asked: Asked, admission: string): Promise<Submission> {
-  const hook = await hookUrl(call, admission);
+  const hook = hookUrl(call, admission);
   const notice = hook !== undefined && asked.envelope.hasRoomFor(hook) ? hook : undefined;
   return { ...asked, admission, notice };
 }
@@ -56,7 +56,7 @@ async function answerTaken(
   const { askedAt } = taken;
   if ("large" in taken) return answerLarge(call, taken.large, { admission }, askedAt);
   const { job, ref } = taken;
-  const handle = await handlesOf(call.config).mint(jobKey(call), { ref, admission });
+  const handle = handlesOf(call.config).mint(jobKey(call), { ref, admission });
   bindTaken(call, admission, taken);
   return answerJob(call, job, { ref, admission }, handle, { askedAt });
 }
@@ -79,7 +79,7 @@ export async function replay(call: JobCall, { operation, waitMs, envelope }: Ask
   const { upstreamId: ref, admission } = first;
   if (ref === null) throw neverKnown;
   const job = { ref, admission };
-  const handle = await handlesOf(call.config).mint(jobKey(call), job);
+  const handle = handlesOf(call.config).mint(jobKey(call), job);
   if (operation === "run") {
     logJob(call.exchange, "IN_QUEUE");
     return Response.json({ id: handle, status: "IN_QUEUE" });

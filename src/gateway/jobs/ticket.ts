@@ -25,22 +25,22 @@ export class Tickets {
     this.#keys = keys;
   }
 
-  async mint(ticket: Ticket, path: string, now: number): Promise<{ ticket: string; expiresAt: number }> {
-    const [key] = await this.#keys.of("ticket");
+  mint(ticket: Ticket, path: string, now: number): { ticket: string; expiresAt: number } {
+    const [key] = this.#keys.of("ticket");
     const expiresAt = now + connectMs;
     const holder = encodeText(JSON.stringify([ticket.owner, ticket.payer, ticket.issuedAt, ticket.tokenId ?? null]));
-    const mac = await signFields(key, [holder, String(expiresAt), path], 128);
+    const mac = signFields(key, [holder, String(expiresAt), path], 128);
     return { ticket: `${holder}.${expiresAt}.${mac}`, expiresAt };
   }
 
   /** Undefined for whatever does not open this path now. */
-  async open(text: string, path: string, lastEventId: string | undefined, now: number): Promise<Ticket | undefined> {
+  open(text: string, path: string, lastEventId: string | undefined, now: number): Ticket | undefined {
     const [, holder, expiry, mac] = pattern.exec(text) ?? [];
     if (holder === undefined || expiry === undefined || mac === undefined) return undefined;
-    for (const key of await this.#keys.of("ticket")) {
-      if (!sameMac(mac, await signFields(key, [holder, expiry, path], 128))) continue;
+    for (const key of this.#keys.of("ticket")) {
+      if (!sameMac(mac, signFields(key, [holder, expiry, path], 128))) continue;
       const late = Number(expiry) < now;
-      if (late && !(Number(expiry) + reconnectMs > now && (await this.isEventId(lastEventId, path)))) return undefined;
+      if (late && !(Number(expiry) + reconnectMs > now && this.isEventId(lastEventId, path))) return undefined;
       const [owner, payer, issuedAt, tokenId] = JSON.parse(decodeText(holder)) as Holder;
       return { owner, payer, issuedAt, ...(tokenId !== null && { tokenId }) };
     }
@@ -48,13 +48,13 @@ export class Tickets {
   }
 
   /** Sent with every event: who sends it back was connected. */
-  async eventId(path: string): Promise<string> {
-    const [key] = await this.#keys.of("ticket");
+  eventId(path: string): string {
+    const [key] = this.#keys.of("ticket");
     return signFields(key, ["event", path], 128);
   }
 
-  async isEventId(id: string | undefined, path: string): Promise<boolean> {
-    return id !== undefined && sameMac(id, await this.eventId(path));
+  isEventId(id: string | undefined, path: string): boolean {
+    return id !== undefined && sameMac(id, this.eventId(path));
   }
 }
 

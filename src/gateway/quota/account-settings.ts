@@ -38,9 +38,10 @@ export class Settings {
     return this.#current;
   }
 
-  get areUsual(): boolean {
+  /** Nothing that the operator set holds any longer. */
+  areUsual(now: number): boolean {
     const { plan, rules, grants } = this.#current;
-    return plan === undefined && rules === undefined && grants.length === 0;
+    return plan === undefined && rules === undefined && grants.every(({ expiresAt }) => expiresAt <= now);
   }
 
   change(next: AccountSettings, now: number): void {

@@ -1,7 +1,9 @@
 // `/admin/budget`: the ceiling of the whole app, what of it is spent, and what is leased.
+
 import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayEnv } from "../env.ts";
 import { tellCeiling } from "../operator-ceiling.ts";
@@ -83,6 +85,6 @@ export const budgetOperations: readonly Operation[] = [
     access: "operator",
     body: budgetSchema,
     answer: budgetAnswerSchema,
-    errors: ["INVALID_JSON", "INVALID_REQUEST", "UNAUTHORIZED", "PAYLOAD_TOO_LARGE", "METER_UNAVAILABLE"],
+    errors: [...bodyErrors, "INVALID_REQUEST", "UNAUTHORIZED", "METER_UNAVAILABLE"],
   },
 ];

@@ -1,9 +1,11 @@
 // `/admin/users/:user`: a user's plan, rules and grants, what is used of them, and a fresh start.
+
 import { zValidator } from "@hono/zod-validator";
 import { Hono } from "hono";
 import * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
@@ -28,7 +30,8 @@ const payerParam = z.object({
       return payer ?? z.NEVER;
     }),
 });
-const visitorsPayAtTheirs = "an anonymous visitor has the quota of its address: name that, as addr:203.0.113.7/32";
+const visitorsPayAtTheirs =
+  "an anonymous visitor has the quota of its address: name that, as addr:203.0.113.7/32, or its network, a /64 or a /48 of IPv6";
 
 const unitSchema = z.enum(["requests", "jobs", "usd"]);
 const changeSchema = z
@@ -150,7 +153,7 @@ async function describeUser(c: GatewayContext, payer: string): Promise<z.output<
 }
 
 const read = ["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "METER_UNAVAILABLE", "CONTROL_UNAVAILABLE"] as const;
-const written = ["INVALID_JSON", "PAYLOAD_TOO_LARGE", ...read] as const;
+const written = [...bodyErrors, ...read] as const;
 const path = "/admin/users/{user}";
 
 export const userOperations: readonly Operation[] = [

@@ -33,7 +33,7 @@ export class Admissions {
     return this.#refuseOrReplay(request, now) ?? this.#admitByRules(request, now, networkAdmitted);
   }
 
-  #refuseOrReplay(request: AdmitRequest, now: number): AdmitAnswer | undefined {
+  #refuseOrReplay(request: Known, now: number): AdmitAnswer | undefined {
     const { owner, bearer, idempotency } = request;
     if (this.#stores.revocations.covers(owner, bearer)) return revoked;
     const row = idempotency && this.#stores.idempotency.find(owner, idempotency.key, now);
@@ -95,10 +95,14 @@ export class Admissions {
 
   /** It is no job: the rules for requests alone are asked, and told. */
   countHit(hit: Hit, now: number): AdmitAnswer {
-    if (this.#stores.revocations.covers(hit.owner, hit.bearer)) return revoked;
+    const { owner, bearer, row, named } = hit;
+    const earlier = this.#refuseOrReplay({ owner, bearer, idempotency: named, admission: named?.admission }, now);
+    if (earlier) return earlier;
     const subjects = this.#subjects(hit, undefined, now);
     const standings = this.#standings(subjects, hit, now).filter(({ unit }) => unit === "requests");
-    const isNew = !this.#stores.gallery.has(hit.owner, hit.row.key);
+    const isNewLink = !named?.isListed && !this.#stores.gallery.has(owner, row.key);
+    const isNewKey = named !== undefined && !this.#stores.idempotency.find(owner, named.key, now);
+    const isNew = isNewLink || isNewKey;
     const refusal = isNew ? refuse(standings, free, now) : undefined;
     if (refusal) return refusal;
     if (isNew) {
@@ -106,17 +110,18 @@ export class Admissions {
         this.#stores.touch(now);
         const account = hit.token?.id ?? payersAccount;
         this.#stores.counters.countHit(account, countersOf(subjects, hit), this.#stores.nextTurn, now);
-        this.#stores.gallery.add(hit.owner, hit.row, now);
+        if (isNewLink) this.#stores.gallery.add(owner, row, now);
+        if (isNewKey) this.#stores.idempotency.add(owner, named.key, named, now);
       });
     }
     return { admitted: true, quota: rateLimitFields(standings, now, () => (isNew ? 1 : 0)) };
   }
 
-  /** A network's meter counts for the addresses in it, under ten times their rules. */
+  /** A network's meter counts for the addresses in it, under ten times their plan, or what the operator set for it. */
   #subjects({ plan, plans, token }: Claims, operation: JobOperation | undefined, now: number): Subject[] {
     const { settings, counters } = this.#stores;
-    const rules = settings.rules(plan, plans);
-    if (operation === "network") return [{ id: payersAccount, account: counters.payer, rules: tenfold(rules) }];
+    const own = settings.rules(plan, plans);
+    const rules = operation === "network" && settings.current.rules === undefined ? tenfold(own) : own;
     const payer = { id: payersAccount, account: counters.payer, rules, granted: settings.granted(now) };
     if (!token) return [payer];
     const account: Account | undefined = counters.account(token.id);
@@ -127,8 +132,8 @@ export class Admissions {
     return subjects.flatMap((subject) => standingsOf(subject, this.#stores.counters, target, now));
   }
 
-  standings(claims: Claims, now: number): Standing[] {
-    return this.#standings(this.#subjects(claims, undefined, now), undefined, now);
+  standings(claims: Claims, now: number, operation?: JobOperation): Standing[] {
+    return this.#standings(this.#subjects(claims, operation, now), undefined, now);
   }
 
   #count(request: AdmitRequest, subjects: readonly Subject[], now: number): void {
@@ -136,7 +141,7 @@ export class Admissions {
     const job = this.#jobOf(request, countersOf(subjects, request), now);
     const keep =
       idempotency && (() => this.#stores.idempotency.add(owner, idempotency.key, { ...idempotency, admission }, now));
-    this.#stores.admit(job, request, keep);
+    this.#stores.admit(job, keep);
   }
 
   #jobOf(request: AdmitRequest, counters: string, now: number): Omit<Job, "turn"> {
@@ -158,6 +163,8 @@ export class Admissions {
       account: token?.id ?? payersAccount,
       model,
       kind: kind ?? "",
+      plan: request.plan,
+      planFrom: request.planFrom,
       counters,
       reserved: joined ? 0 : request.reserveMicroUsd,
       place: joined ? 0 : 1,
@@ -173,6 +180,7 @@ export class Admissions {
       pieces: 0,
       textBytes: 0,
       earlierCost: 0,
+      earlierText: 0,
       hasNotice: hasNotice ? 1 : 0,
       webhook: request.webhook ?? (retryOf ? this.#chain.webhookOf(retryOf.admission) : null),
       noticed: 0,
@@ -184,6 +192,11 @@ export class Admissions {
       endedAt: null,
     };
   }
+}
+
+/** What may have been called before: by its key, or by a token that was revoked since. */
+interface Known extends Pick<AdmitRequest, "owner" | "bearer" | "idempotency"> {
+  readonly admission: string | undefined;
 }
 
 /** A hit costs nothing and takes no place. */

@@ -6,6 +6,7 @@ import type { MeterStores } from "./meter-stores.ts";
 import type { AdmitAnswer, AdmitRequest, Amendment } from "./metering.ts";
 import type { Network } from "./network.ts";
 import type { OwedEnd } from "./network-ends.ts";
+import { dayOf } from "./periods.ts";
 import type { Released } from "./released.ts";
 
 /** What of a meter takes part in an admission. */
@@ -21,6 +22,7 @@ export interface AdmittingMeter {
 }
 
 interface Asking {
+  readonly day: () => number;
   readonly askNetwork: () => Promise<AdmitAnswer>;
   readonly again: () => Verdict;
 }
@@ -51,6 +53,7 @@ export class AskedAdmissions {
     /** Also where its answer was lost. */
     let mayHoldShare = false;
     const answer = await this.#askAll(first, reserveMicroUsd, {
+      day: () => dayOf(this.#meter.clock()),
       askNetwork: async () => {
         mayHoldShare = true;
         const share = await this.#meter.network.admit(network, request);
@@ -67,16 +70,20 @@ export class AskedAdmissions {
     const { admissions, stores, network, clock } = this.#meter;
     const again = (networkAdmitted: boolean) => admissions.amend(admission, amendment, clock(), networkAdmitted);
     const verdict = again(false);
+    const job = stores.jobs.findOpen(admission);
     if (typeof verdict !== "symbol") return verdict;
-    const name = stores.jobs.findOpen(admission)?.network ?? "";
-    return this.#askAll(verdict, amendment.reserveMicroUsd, {
-      askNetwork: () => network.amend(name, admission, amendment),
+    if (!job) return lost;
+    /** Its money counts on the day that it was admitted on. */
+    const day = dayOf(job.admittedAt);
+    return this.#askAll(verdict, Math.max(0, amendment.reserveMicroUsd - job.reserved), {
+      day: () => day,
+      askNetwork: () => network.amend(job.network ?? "", admission, amendment),
       again: () => again(true),
     });
   }
 
   /** Others are admitted meanwhile, so the rules are asked anew after each answer. */
-  async #askAll(first: Verdict, neededMicroUsd: number, { askNetwork, again }: Asking): Promise<AdmitAnswer> {
+  async #askAll(first: Verdict, neededMicroUsd: number, { day, askNetwork, again }: Asking): Promise<AdmitAnswer> {
     const { slices, clock, arm } = this.#meter;
     let verdict = first;
     if (verdict === needsNetwork) {
@@ -85,10 +92,11 @@ export class AskedAdmissions {
       verdict = again();
     }
     if (verdict === needsLease) {
-      verdict = await slices.admit(neededMicroUsd, clock, () => {
-        const admitted = again();
-        return typeof admitted === "symbol" ? undefined : admitted;
-      });
+      const admitted = () => {
+        const answer = again();
+        return typeof answer === "symbol" ? undefined : answer;
+      };
+      verdict = await slices.admit({ needed: neededMicroUsd, day, clock, again: admitted });
     }
     arm();
     return typeof verdict === "symbol" ? networkAway : verdict;

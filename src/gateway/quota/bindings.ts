@@ -89,7 +89,7 @@ export class Bindings {
       : { pieces: job.pieces + pieces, textBytes: job.textBytes + textBytes };
     if (handed.pieces === job.pieces && handed.textBytes === job.textBytes) return;
     if (job.endedAt === null) this.#stores.single(() => this.#stores.jobs.update(job, handed));
-    else if (job.assumed === 1 && job.status !== "COMPLETED") {
+    else if (job.assumed === 1 && (job.status === "CANCELLED" || job.status === "TIMED_OUT")) {
       this.#stores.transaction(() => this.#raise(job, handed, now));
     }
   }

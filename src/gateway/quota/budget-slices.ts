@@ -5,7 +5,6 @@ import type { Budget, LeaseAnswer } from "./budget.ts";
 import type { Counters } from "./counters.ts";
 import type { Leases } from "./leases.ts";
 import type { AdmitAnswer } from "./metering.ts";
-import { dayOf } from "./periods.ts";
 
 const retryReportMs = 10_000;
 /** Each question admits one that waits at least. */
@@ -23,6 +22,14 @@ export interface SlicedMeter {
 }
 
 type BudgetCalls = Pick<Remote<Budget>, "lease" | "report">;
+
+export interface Wanted {
+  readonly needed: number;
+  /** The day that it counts on: today's, or that of the admission that is amended. */
+  readonly day: () => number;
+  readonly clock: () => number;
+  readonly again: () => AdmitAnswer | undefined;
+}
 
 interface Refusal {
   readonly needed: number;
@@ -49,14 +56,14 @@ export class BudgetSlices {
   }
 
   /** Asks for slices until the admission has an answer of its own; undefined means that it needs one more. */
-  async admit(needed: number, clock: () => number, again: () => AdmitAnswer | undefined): Promise<AdmitAnswer> {
+  async admit({ needed, day, clock, again }: Wanted): Promise<AdmitAnswer> {
     this.#waiting += needed;
     try {
       for (let round = 0; round < maxRounds; round++) {
-        const refused = this.#remembered(needed, clock());
+        const refused = this.#remembered(needed, day(), clock());
         if (refused) return describeRefusal(refused);
         const own = this.#underWay === undefined;
-        this.#underWay ??= this.#lease(needed, clock).finally(() => {
+        this.#underWay ??= this.#lease(needed, day, clock).finally(() => {
           this.#underWay = undefined;
         });
         const lease = await this.#underWay;
@@ -72,9 +79,9 @@ export class BudgetSlices {
   }
 
   /** Undefined where the budget cannot be asked: then nothing is admitted. */
-  async #lease(neededMicroUsd: number, clock: () => number): Promise<LeaseAnswer | undefined> {
+  async #lease(neededMicroUsd: number, dayNow: () => number, clock: () => number): Promise<LeaseAnswer | undefined> {
     await this.#reporting;
-    const day = dayOf(clock());
+    const day = dayNow();
     const consumedMicroUsd = this.#meter.counters.consumed(day);
     const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd: this.#waiting };
     /** The budget forgets the old slice when it is asked, so nobody may be admitted on it meanwhile. */
@@ -94,9 +101,9 @@ export class BudgetSlices {
     this.#meter.transaction(() => this.#meter.leases.grant(day, allowance, until));
   }
 
-  #remembered(needed: number, now: number): Refusal["answer"] | undefined {
+  #remembered(needed: number, day: number, now: number): Refusal["answer"] | undefined {
     const refused = this.#refused;
-    if (!refused || needed < refused.needed || refused.day !== dayOf(now)) return undefined;
+    if (!refused || needed < refused.needed || refused.day !== day) return undefined;
     /** A clock that went back makes no refusal last. */
     return now < refused.until && refused.until <= now + refusedMs ? refused.answer : undefined;
   }
@@ -124,9 +131,7 @@ export class BudgetSlices {
     }
     this.#meter.transaction(() => {
       for (const { day, consumedMicroUsd } of days) {
-        const leasedAgain = this.#meter.leases.isHeld(day, clock());
-        const unchanged = this.#meter.counters.consumed(day) === consumedMicroUsd;
-        if (unchanged && !leasedAgain) this.#meter.leases.reported(day);
+        if (this.#meter.counters.consumed(day) === consumedMicroUsd) this.#meter.leases.reported(day);
       }
     });
   }

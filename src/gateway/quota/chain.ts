@@ -1,4 +1,5 @@
 // A job and its retries are one upstream job: each retry that the upstream accepted takes the place of the one before.
+import { handedOutPrice } from "./charge.ts";
 import type { Job } from "./job.ts";
 import type { MeterStores } from "./meter-stores.ts";
 
@@ -16,16 +17,25 @@ export class Chain {
     return newest;
   }
 
+  /** The admission that the owner's id of the job names: a retry is answered under the same id. */
+  firstOf({ admission, retryOf }: Job): string {
+    let first = admission;
+    for (let before = retryOf; before !== null; before = this.#stores.jobs.find(before)?.retryOf ?? null)
+      first = before;
+    return first;
+  }
+
   /** The upstream runs the job again: one charge for all its runs, the retry's, which takes over what they cost and handed out. */
   accept(retry: Job, now: number): void {
     const { jobs } = this.#stores;
-    for (const older of this.#before(retry)) {
+    for (const older of this.before(retry)) {
       const { pieces, textBytes } = older;
-      const stated = older.endedAt !== null && older.assumed === 0 ? older.charged : 0;
-      const earlierCost = Math.max(retry.earlierCost, older.earlierCost, stated);
-      if (pieces > 0 || textBytes > 0 || earlierCost > retry.earlierCost) {
-        jobs.update(retry, { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes, earlierCost });
-        jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0 });
+      const earlierCost = Math.max(retry.earlierCost, older.earlierCost, statedOf(older));
+      const earlierText = Math.max(retry.earlierText, older.earlierText, textOf(older));
+      if (pieces > 0 || textBytes > 0 || earlierCost > retry.earlierCost || earlierText > retry.earlierText) {
+        const handed = { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes };
+        jobs.update(retry, { ...handed, earlierCost, earlierText });
+        jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0, earlierText: 0 });
       }
       const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);
       this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);
@@ -33,8 +43,8 @@ export class Chain {
     }
   }
 
-  /** Oldest first. */
-  #before(retry: Job): Job[] {
+  /** Those that are known to have been run, oldest first. */
+  before(retry: Job): Job[] {
     const before: Job[] = [];
     let next = retry.retryOf;
     while (next !== null && next !== retry.admission) {
@@ -51,4 +61,13 @@ export class Chain {
     const job = this.#stores.jobs.find(admission);
     return (job && this.newestOf(job)?.webhook) ?? null;
   }
+}
+
+function statedOf({ endedAt, assumed, charged }: Job): number {
+  return endedAt !== null && assumed === 0 ? charged : 0;
+}
+
+/** The text that its owner keeps is charged, unless the run failed. */
+function textOf(job: Job): number {
+  return job.assumed === 1 && job.status !== "FAILED" ? Math.min(job.charged, handedOutPrice(job)) : 0;
 }

@@ -11,7 +11,6 @@ export interface Charge {
 
 /** Another admission pays. */
 const shared: Charge = { microUsd: 0, assumed: false };
-const failed: Charge = { microUsd: 0, assumed: false };
 
 /** A cost that cannot be true counts as none; one far above the estimate counts as it is. */
 export function chargeOf(job: Job, status: JobState, cost: unknown, assumedMicroUsd = job.reserved): Charge {
@@ -21,7 +20,7 @@ export function chargeOf(job: Job, status: JobState, cost: unknown, assumedMicro
 }
 
 function chargeOfRun(job: Job, status: JobState, cost: unknown, assumedMicroUsd: number): Charge {
-  if (status === "FAILED") return failed;
+  if (status === "FAILED") return { microUsd: job.earlierText, assumed: job.earlierText > job.earlierCost };
   const truth = trueCost(cost);
   if (truth !== undefined) return { microUsd: truth, assumed: false };
   const whole = Math.min(assumedMicroUsd, job.reserved);
@@ -40,11 +39,16 @@ export function assumedCharge(job: Job): Charge {
 }
 
 function unknownCost(job: Job): number {
-  const { reserved, boundAt, upstreamId, doubtedAt, hasNotice, seen, seenAt, admittedAt, ttlMs } = job;
+  const { reserved, doubtedAt, hasNotice, seen, seenAt, admittedAt, ttlMs } = job;
   if (job.pieces > 0 || job.textBytes > 0) return handedOutPrice(job);
-  if (boundAt === null && upstreamId === null) return doubtedAt !== null || hasNotice ? 0 : reserved;
+  if (!isHeardOf(job)) return doubtedAt !== null || hasNotice ? 0 : reserved;
   const neverStarted = seen === "IN_QUEUE" && seenAt !== null && seenAt >= admittedAt + ttlMs;
   return neverStarted ? 0 : reserved;
+}
+
+/** The relay told that the upstream took it, or a notice did: a retry's id is that of its job before. */
+function isHeardOf({ boundAt, upstreamId, retryOf, noticeAt }: Job): boolean {
+  return boundAt !== null || (retryOf === null ? upstreamId !== null : noticeAt !== null);
 }
 
 const bytesPerToken = 4;

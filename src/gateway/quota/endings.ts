@@ -1,5 +1,6 @@
 // How jobs end at a payer's meter: each once, by the first who sees it, or by what must be assumed.
 import { isFinal } from "../../contract/states.ts";
+import { bytesOfText } from "../text-bytes.ts";
 import type { Bindings } from "./bindings.ts";
 import { Chain } from "./chain.ts";
 import { assumedCharge, type Charge, chargeOf, isFarOff } from "./charge.ts";
@@ -7,7 +8,7 @@ import { isShare, type Job } from "./job.ts";
 import { dueAt, lastAnswerMs } from "./job-timing.ts";
 import type { End } from "./jobs.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { Binding, Ending, Settled } from "./metering.ts";
+import type { Binding, Ending, HandedOut, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
 
 export class Endings {
@@ -23,11 +24,16 @@ export class Endings {
     this.#chain = new Chain(stores);
   }
 
-  /** Also of what was assumed to be lost meanwhile: an upload may last. False where it is not known. */
+  /**
+   * Also of what was assumed to be lost meanwhile: an upload may last. A retry that was seen to run has taken over what its
+   * job costs, and stays. False where it is not known.
+   */
   release(admission: string, now: number): boolean {
     const job = this.#stores.jobs.find(admission);
     const isLost = job?.assumed === 1 && job.boundAt === null;
-    if (job && (job.endedAt === null || isLost)) this.#stores.transaction(() => this.#stores.remove(job, now));
+    const hasTakenOver = job?.retryOf != null && job.boundAt !== null;
+    if (job && !hasTakenOver && (job.endedAt === null || isLost))
+      this.#stores.transaction(() => this.#stores.remove(job, now));
     return job !== undefined;
   }
 
@@ -60,10 +66,10 @@ export class Endings {
     };
   }
 
-  /** The newest of the chain. What failed and is something else now was run again, whether that was heard of or not. */
+  /** The newest of the chain. What ended and is something else now was run again, whether that was heard of or not. */
   #settledBy(named: Job, { status, askedAt }: Ending): Job | undefined {
     const newest = this.#chain.newestOf(named);
-    if (newest?.status !== "FAILED" || status === "FAILED") return newest;
+    if (!newest || newest.status === null || newest.status === status) return newest;
     const retry = this.#stores.jobs.findUnboundRetryOf(named.admission);
     return retry && askedAt >= retry.admittedAt ? retry : newest;
   }
@@ -80,7 +86,7 @@ export class Endings {
     /** An assumption is corrected by a truth, not by another assumption; what a notice names can only raise it. */
     const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
     if (job.endedAt !== null && charge.assumed && !isRaised) return;
-    if (charge.assumed && ending.status === "COMPLETED") log(job, "no cost in the answer: it is assumed");
+    if (charge.assumed && ending.status === "COMPLETED") log(job, said.assumed ? noCost : onlyNoticed);
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
     const endedAt = Math.max(ending.completedAt, job.admittedAt);
     this.#stores.end(job, endOf(charge, ending.status, endedAt), now);
@@ -94,10 +100,13 @@ export class Endings {
     this.#stores.transaction(() => this.#stores.end(job, end, now));
   }
 
-  notify(admission: string, body: string, now: number): void {
-    const job = this.#stores.jobs.find(admission);
-    if (!job || job.webhook === null || job.noticed === 1) return;
-    const { webhook } = job;
+  notify(admission: string, body: string | Uint8Array, now: number): void {
+    const known = this.#stores.jobs.find(admission);
+    if (!known || known.webhook === null || known.noticed === 1) return;
+    if (known.assumed === 1) this.#bindings.handOut(admission, outputOf(textOf(body)), now);
+    /** An ended row is read anew: its charge may have been raised. */
+    const job = this.#stores.jobs.find(admission) ?? known;
+    const { webhook } = known;
     this.#stores.transaction(() => {
       this.#stores.outbox.add(admission, webhook, body, now);
       this.#stores.jobs.update(job, { noticed: 1 });
@@ -124,7 +133,15 @@ export class Endings {
 
   #assume(job: Job, now: number): void {
     log(job, "no answer: its end is assumed");
-    this.#stores.end(job, endOf(assumedCharge(job), "TIMED_OUT", Math.max(now, job.admittedAt)), now);
+    const charge = this.#isPaidElsewhere(job) ? nothingMore : assumedCharge(job);
+    // A truth that comes later is told under the first admission, and must find the one that is charged.
+    if (charge.microUsd > 0 && isDoubtfulRetry(job)) this.#chain.accept(job, now);
+    this.#stores.end(job, endOf(charge, "TIMED_OUT", Math.max(now, job.admittedAt)), now);
+  }
+
+  /** Nobody knows whether the upstream ran the job again; another of its chain is charged for it, or will be. */
+  #isPaidElsewhere(job: Job): boolean {
+    return isDoubtfulRetry(job) && this.#chain.before(job).some((older) => older.endedAt === null || older.charged > 0);
   }
 
   /** Before anything is read or admitted: what is over holds no place, also where the alarm is late. */
@@ -167,6 +184,12 @@ function isNamed({ boundAt, retryOf }: Job): boolean {
   return boundAt !== null || retryOf !== null;
 }
 
+function isDoubtfulRetry({ boundAt, retryOf }: Job): boolean {
+  return boundAt === null && retryOf !== null;
+}
+
+const nothingMore: Charge = { microUsd: 0, assumed: true };
+
 /** What a notice named before the relay did, and the relay named another one. */
 function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boolean {
   return ending.isUnproven === true && boundAt !== null && upstreamId !== ending.upstreamId;
@@ -183,10 +206,27 @@ function isSettled(job: Job, { status, media = [] }: Ending): boolean {
   return job.endedAt === null ? job.seen === status : job.assumed === 0;
 }
 
+/** A webhook hands out what a job made before it came to no good end, as a status does. */
+function outputOf(body: string): HandedOut {
+  const { output } = JSON.parse(body) as { readonly output?: unknown };
+  const pieces = Array.isArray(output) ? output.length : 1;
+  const handed =
+    output === undefined || output === null ? { pieces: 0, textBytes: 0 } : { pieces, textBytes: bytesOfText(output) };
+  return { upstreamId: null, ...handed, whole: true };
+}
+
 function endOf({ microUsd, assumed }: Charge, status: End["status"], endedAt: number): End {
   return { status, charged: microUsd, assumed: assumed ? 1 : 0, endedAt };
 }
 
+const noCost = "no cost in the answer: it is assumed";
+/** A notice is not believed: the job that it names may be another one. */
+const onlyNoticed = "only a notice named this job: what it cost is marked as assumed";
+
 function log({ admission, model }: Job, problem: string): void {
   console.warn(JSON.stringify({ meter: admission, model, problem }));
+}
+
+function textOf(body: string | Uint8Array): string {
+  return typeof body === "string" ? body : new TextDecoder().decode(body);
 }

@@ -1,8 +1,10 @@
 // What a meter's alarm does outside: asks the upstream about jobs, delivers webhooks, tells the network of ends.
 import { type Config, readConfig } from "../../config.ts";
 import type { Send } from "../../wire/webhook.ts";
-import { keepResult } from "../kept-result.ts";
+import { keepResult, keptBytes } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
+import { AnswerRoom } from "./answer-room.ts";
+import { Chain } from "./chain.ts";
 import { deliverWebhook } from "./client-webhook.ts";
 import type { Endings } from "./endings.ts";
 import type { Job } from "./job.ts";
@@ -25,21 +27,48 @@ export interface SendingMeter {
 export class Errands {
   readonly #env: Env;
   readonly #meter: SendingMeter;
+  #large: Promise<unknown> = Promise.resolve();
+  readonly #room = new AnswerRoom();
 
   constructor(env: Env, meter: SendingMeter) {
     this.#env = env;
     this.#meter = meter;
   }
 
+  /** One large answer after the other: what is held of each is the memory of the object's neighbours, too. */
   async follow(job: Job): Promise<void> {
+    const over = Promise.withResolvers<void>();
+    const turn = () => {
+      const before = this.#large;
+      this.#large = Promise.all([before, over.promise]);
+      return before.then(() => {});
+    };
+    try {
+      await this.#room.during(() => this.#follow(job, turn));
+    } finally {
+      over.resolve();
+    }
+  }
+
+  async #follow(job: Job, turn: () => Promise<void>): Promise<void> {
     const { model, upstreamId, owner, admission } = job;
     if (upstreamId === null) return;
     const askedAt = this.#meter.clock();
-    const answer = await this.#meter.ask({ model, upstreamId, owner, admission }).catch(() => "unreachable" as const);
-    const now = this.#meter.clock();
     const isUnproven = (job.boundAt === null || job.guessed === 1) && job.retryOf === null;
+    const first = new Chain(this.#meter.stores).firstOf(job);
+    let text: Uint8Array | undefined;
+    const keep = async (passing: ReadableStream<Uint8Array>) => {
+      text = await this.#room.hold(passing, keptBytes);
+      return text !== undefined;
+    };
+    const asking = this.#meter.ask(
+      { model, upstreamId, owner, admission, first },
+      { turn, keep: isUnproven ? undefined : keep },
+    );
+    const answer = await asking.catch(() => "unreachable" as const);
+    const now = this.#meter.clock();
     if (typeof answer === "object")
-      await this.#settleAnswer(answer, { admission, upstreamId, askedAt, isUnproven }, now);
+      await this.#settleAnswer(answer, first, { admission, upstreamId, askedAt, isUnproven }, text, now);
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     /** It was the last question: whatever is not known by now is assumed. */
     if (job.expiresAt <= askedAt) this.#meter.endings.assume(admission, now);
@@ -47,16 +76,23 @@ export class Errands {
 
   async #settleAnswer(
     answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
+    first: string,
     asked: Pick<Ending, "admission" | "upstreamId" | "askedAt" | "isUnproven">,
+    text: Uint8Array | undefined,
     now: number,
   ): Promise<void> {
-    const { status, costMicroUsd, completedAt, media, body } = asked.isUnproven ? withoutOutput(answer) : answer;
-    if (body !== undefined) await keepResult(this.#env.IMAGES, asked.admission, body);
+    const { status, costMicroUsd, completedAt, media, body, isTaken } = asked.isUnproven
+      ? withoutOutput(answer)
+      : answer;
+    const told = isTaken ? text : body;
+    // A list of the owner's jobs names a retry by its own admission, too.
+    const names = told === undefined ? [] : [...new Set([first, asked.admission])];
+    await Promise.all(names.map((name) => keepResult(this.#env.IMAGES, name, told ?? "")));
     const { wantsNotice, admission } = this.#meter.endings.settle(
       { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
-    if (wantsNotice && body !== undefined) this.#meter.endings.notify(admission, body, now);
+    if (wantsNotice && told !== undefined) this.#meter.endings.notify(admission, told, now);
   }
 
   async tellNetwork(end: OwedEnd): Promise<void> {
@@ -80,7 +116,7 @@ export class Errands {
 
   async #signing() {
     const config = configOf(this.#env);
-    return { webhookHosts: config.webhookHosts, secrets: await signingKeysOf(config).webhookSecrets() };
+    return { webhookHosts: config.webhookHosts, secrets: signingKeysOf(config).webhookSecrets() };
   }
 }
 

@@ -13,6 +13,8 @@ interface Row extends Record<string, SqlStorageValue> {
   expiresAt: number;
 }
 
+type NewRow = Pick<Row, "fingerprint" | "admission"> & Partial<Pick<Row, "upstreamId">>;
+
 /** Rows whose time is over are removed so many at once. */
 const pruneBatch = 50;
 const whose = "owner = ? AND key = ? AND admission = ?";
@@ -33,14 +35,15 @@ export class Idempotency {
   }
 
   /** Goes before an older one of the same key. */
-  add(owner: string, key: string, { fingerprint, admission }: Pick<Row, "fingerprint" | "admission">, now: number) {
+  add(owner: string, key: string, { fingerprint, admission, upstreamId }: NewRow, now: number) {
     this.#tables.need("idempotency");
     this.#sql.exec(
-      `INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, admission, expiresAt) VALUES (?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, admission, upstreamId, expiresAt) VALUES (?, ?, ?, ?, ?, ?)`,
       owner,
       key,
       fingerprint,
       admission,
+      upstreamId ?? null,
       now + dayMs,
     );
     this.prune(now);

@@ -1,12 +1,11 @@
 // A job as the meter keeps it: one row, open or ended. What it counts for is a function of the row alone.
 import { isFinal, type JobState } from "../../contract/states.ts";
 import type { Kind } from "../../models/model.ts";
-import type { MeteredJob } from "./metering.ts";
+import type { MeteredJob, PlanClaim } from "./metering.ts";
 
 /** `joined` shares another admission's job and pays nothing; `network` is an address's job in the meter of its /48. */
 export type JobOperation = "run" | "runsync" | "retry" | "openai" | "joined" | "network";
 
-/** A type and not an interface, so that it passes for a row of SQL. */
 export type Job = {
   readonly admission: string;
   /** Admissions are numbered in the order of their meter, whatever the clock did. */
@@ -17,6 +16,9 @@ export type Job = {
   readonly model: string;
   readonly kind: Kind | "";
   readonly operation: JobOperation;
+  /** Which plan its caller came with, and who said so. */
+  readonly plan: string;
+  readonly planFrom: PlanClaim["planFrom"];
   /** The request counters that it was counted in. */
   readonly counters: string;
   /** Micro-USD. */
@@ -49,6 +51,8 @@ export type Job = {
   textBytes: number;
   /** The most that the upstream stated for an earlier run of the same job: its retry does not cost less. */
   earlierCost: number;
+  /** What was charged for the text that an earlier run handed out: a retry that fails does not cost less. */
+  earlierText: number;
   readonly hasNotice: 0 | 1;
   webhook: string | null;
   /** 1 once its webhook's body is in the outbox, or nobody will bring one. */
@@ -62,44 +66,6 @@ export type Job = {
   assumed: 0 | 1;
   endedAt: number | null;
 };
-
-/** The columns of an open job's row. Those of an ended one follow. */
-export const openColumns: readonly (keyof Job)[] = [
-  "admission",
-  "turn",
-  "owner",
-  "account",
-  "model",
-  "kind",
-  "operation",
-  "counters",
-  "reserved",
-  "place",
-  "admittedAt",
-  "ttlMs",
-  "retentionMs",
-  "expiresAt",
-  "dueAt",
-  "upstreamId",
-  "boundAt",
-  "guessed",
-  "doubtedAt",
-  "seen",
-  "seenAt",
-  "noticeAt",
-  "retryOf",
-  "successor",
-  "inputBytes",
-  "pieces",
-  "textBytes",
-  "earlierCost",
-  "hasNotice",
-  "webhook",
-  "noticed",
-  "idempotencyKey",
-  "network",
-];
-export const endedColumns: readonly (keyof Job)[] = [...openColumns, "status", "charged", "assumed", "endedAt"];
 
 export interface Amounts {
   /** What answers said that jobs cost. */

@@ -1,6 +1,17 @@
 // The jobs of a meter: open ones in memory and as rows of `jobs`, ended ones as rows of `ended`, the newest few thousand.
 import type { JobState } from "../../contract/states.ts";
-import { describeJob, endedColumns, type Job, openColumns } from "./job.ts";
+import { describeJob, type Job } from "./job.ts";
+import {
+  type EndedRow,
+  endedValues,
+  insertOpen,
+  type OpenRow,
+  openValues,
+  readEnded,
+  readOpen,
+  updateOpen,
+  writeEnded,
+} from "./job-rows.ts";
 import type { MeteredJob } from "./metering.ts";
 import type { Tables } from "./tables.ts";
 
@@ -10,18 +21,13 @@ export interface End {
   readonly assumed: 0 | 1;
   readonly endedAt: number;
 }
-const notEnded = { status: null, charged: 0, assumed: 0, endedAt: null } as const;
 
 /** Ended jobs that are kept: those whose cost is known, and those that a later truth may still correct. */
 const keptEnded = { known: 1000, assumed: 3000 };
 export type EndedCounts = typeof keptEnded;
 /** Rows are removed so many at once, since one at a time would cost more. */
 const pruneBatch = 50;
-
-const insertInto = (table: string, columns: readonly string[]) =>
-  `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
-const insertOpen = insertInto("jobs", openColumns);
-const insertEnded = insertInto("ended", endedColumns);
+const deleteOpen = "DELETE FROM jobs WHERE turn = ?";
 
 export class Jobs {
   readonly #sql: SqlStorage;
@@ -37,7 +43,10 @@ export class Jobs {
     this.#tables = tables;
     this.#ended = { ...ended };
     if (!tables.isBorn) return;
-    for (const row of sql.exec<Job>("SELECT * FROM jobs")) this.#open.set(row.admission, { ...row, ...notEnded });
+    for (const row of sql.exec<OpenRow>("SELECT * FROM jobs")) {
+      const job = readOpen(row);
+      this.#open.set(job.admission, job);
+    }
   }
 
   get endedCounts(): EndedCounts {
@@ -58,46 +67,53 @@ export class Jobs {
 
   #findEnded(admission: string): Job | undefined {
     if (!this.#tables.has("ended")) return undefined;
-    return this.#sql.exec<Job>("SELECT * FROM ended WHERE admission = ?", admission).toArray()[0];
+    const row = this.#sql.exec<EndedRow>("SELECT * FROM ended WHERE admission = ?", admission).toArray()[0];
+    return row && readEnded(row);
   }
 
   findOpen(admission: string): Job | undefined {
     return this.#open.get(admission);
   }
 
-  /** An upload's retry may wait for its upstream's answer while its job's first end is told. */
+  /** A retry whose acceptance nobody told of: it waits for its answer, or was assumed to be lost. */
   findUnboundRetryOf(admission: string): Job | undefined {
+    const isUnbound = (job: Job) => job.retryOf === admission && job.boundAt === null;
     for (const job of this.#open.values()) {
-      if (job.retryOf === admission && job.boundAt === null) return job;
+      if (isUnbound(job)) return job;
     }
-    return undefined;
+    return this.#assumedWith(admission).find(isUnbound);
+  }
+
+  /** Rows that name the admission anywhere, newest first. Every row is looked at: it is asked seldom. */
+  #assumedWith(admission: string): Job[] {
+    if (!this.#tables.has("ended")) return [];
+    const query = "SELECT * FROM ended WHERE assumed = 1 AND instr(rest, ?) > 0 ORDER BY turn DESC";
+    return this.#sql.exec<EndedRow>(query, admission).toArray().map(readEnded);
   }
 
   /** One row, in one statement. */
   add(job: Job): void {
     this.#tables.bear();
-    this.#sql.exec(insertOpen, ...openColumns.map((column) => job[column]));
+    this.#sql.exec(insertOpen, ...openValues(job));
     this.#open.set(job.admission, job);
     this.#mayBeDue(job);
   }
 
   /** Of what counts nowhere, or was taken back from the counters before. */
   update(job: Job, change: Partial<Job>): void {
-    const table = job.endedAt === null ? "jobs" : "ended";
-    const columns = Object.keys(change) as (keyof Job)[];
-    const assignments = columns.map((column) => `${column} = ?`).join(", ");
-    const values = columns.map((column) => change[column] ?? null);
-    this.#sql.exec(`UPDATE ${table} SET ${assignments} WHERE admission = ?`, ...values, job.admission);
+    const changed = { ...job, ...change };
+    if (job.endedAt === null) this.#sql.exec(updateOpen, ...openValues(changed));
+    else this.#sql.exec(writeEnded, ...endedValues(changed));
     Object.assign(job, change);
     if (job.endedAt === null) this.#mayBeDue(job);
   }
 
   end(job: Job, end: End): void {
     this.#tables.need("ended");
-    this.#sql.exec("DELETE FROM jobs WHERE admission = ?", job.admission);
+    this.#sql.exec(deleteOpen, job.turn);
     this.#open.delete(job.admission);
     Object.assign(job, end);
-    this.#sql.exec(insertEnded, ...endedColumns.map((column) => job[column]));
+    this.#sql.exec(writeEnded, ...endedValues(job));
     this.#countEnded(job, 1);
   }
 
@@ -109,9 +125,13 @@ export class Jobs {
   }
 
   remove(job: Job): void {
-    if (job.endedAt === null) this.#open.delete(job.admission);
-    else this.#countEnded(job, -1);
-    this.#sql.exec(`DELETE FROM ${job.endedAt === null ? "jobs" : "ended"} WHERE admission = ?`, job.admission);
+    if (job.endedAt === null) {
+      this.#open.delete(job.admission);
+      this.#sql.exec(deleteOpen, job.turn);
+    } else {
+      this.#countEnded(job, -1);
+      this.#sql.exec("DELETE FROM ended WHERE admission = ?", job.admission);
+    }
   }
 
   #countEnded({ assumed }: Job, by: 1 | -1): void {
@@ -127,7 +147,8 @@ export class Jobs {
     if (this.#ended[kind] < keptEnded[kind] + pruneBatch) return [];
     const oldest = "SELECT admission FROM ended WHERE assumed = ? ORDER BY admission LIMIT ?";
     const query = `DELETE FROM ended WHERE admission IN (${oldest}) RETURNING *`;
-    const gone = this.#sql.exec<Job>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
+    const rows = this.#sql.exec<EndedRow>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
+    const gone = rows.map(readEnded);
     for (const job of gone) this.#countEnded(job, -1);
     return gone;
   }
@@ -180,13 +201,20 @@ export class Jobs {
     const totals = this.#sql.exec<{ total: number }>(`SELECT COUNT(*) AS total ${where}`, owner, model ?? null);
     const { total } = totals.one();
     const query = `SELECT * ${where} ORDER BY admission DESC LIMIT ?3`;
-    return { jobs: this.#sql.exec<Job>(query, owner, model ?? null, count).toArray(), total };
+    return {
+      jobs: this.#sql
+        .exec<EndedRow>(query, owner, model ?? null, count)
+        .toArray()
+        .map(readEnded),
+      total,
+    };
   }
 
   /** Every row there is, for who counts anew. */
   *all(): Generator<Job> {
     yield* this.#open.values();
-    if (this.#tables.has("ended")) yield* this.#sql.exec<Job>("SELECT * FROM ended");
+    if (!this.#tables.has("ended")) return;
+    for (const row of this.#sql.exec<EndedRow>("SELECT * FROM ended")) yield readEnded(row);
   }
 }
 

@@ -30,12 +30,6 @@ export class Leases {
     return lease.allowance === null || consumed + needed <= lease.allowance;
   }
 
-  /** There is a slice, and not only a report that is due. */
-  isHeld(day: number, now: number): boolean {
-    const lease = this.#days.get(day);
-    return lease !== undefined && !isOver(lease, now) && lease.allowance !== 0;
-  }
-
   grant(day: number, allowance: number | null, until: number): void {
     this.#days.set(day, { day, allowance, until });
   }

@@ -69,7 +69,7 @@ function open(sql: SqlStorage) {
     idempotency: new Idempotency(sql, tables),
     gallery: new Gallery(sql, tables),
   };
-  let { turn, newest, activeAt } = state;
+  let { turn, newest, activeAt, lastClaim } = state;
   const uncounted: Job[] = [];
   for (const job of stores.jobs.open()) {
     turn = Math.max(turn, job.turn);
@@ -80,15 +80,20 @@ function open(sql: SqlStorage) {
   }
   for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
     stores.counters.admit(job);
+    lastClaim = claimOf(job);
     if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
   }
-  return { ...stores, lastClaim: state.lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
+  return { ...stores, lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
 }
 
 /** A share of a network's is another meter's job, which reports it. */
 function isOwedToBudget(job: Job): boolean {
   const { known, assumed, reserved } = amountsOf(job);
   return !isShare(job) && known + assumed + reserved > 0;
+}
+
+function claimOf({ plan, planFrom }: Job): PlanClaim {
+  return { plan, planFrom };
 }
 
 function shareEndOf({ charged, assumed, endedAt }: End): ShareEnd {
@@ -165,8 +170,7 @@ export class MeterStores {
    * One statement, and so all or nothing by itself; a transaction costs as much again. That is for the first row of all,
    * for what must be written beside the row, and for when many rows are not counted in the state.
    */
-  admit(job: Omit<Job, "turn">, claim: PlanClaim, beside?: () => void): void {
-    const isNews = this.#learn(claim);
+  admit(job: Omit<Job, "turn">, beside?: () => void): void {
     /** The clock went back beyond the days that are told apart: they are made of the rows again. */
     const today = dayOf(job.admittedAt);
     if (today < this.counters.payer.money.from) this.counters.recount(this.jobs.all(), today - keptDays);
@@ -176,27 +180,23 @@ export class MeterStores {
       this.jobs.add(row);
       this.counters.admit(row);
       this.touch(row.admittedAt);
+      this.#open.lastClaim = claimOf(row);
       if (row.admission > this.#open.newest) this.#open.newest = row.admission;
       if (isOwedToBudget(row)) this.leases.owe(dayOf(row.admittedAt), row.admittedAt);
       beside?.();
     };
     const isLong = this.#open.turn - this.#open.countedTurn >= maxUncounted;
-    if (beside || isLong || isNews) this.transaction(work);
+    if (beside || isLong) this.transaction(work);
     else if (this.isBorn) this.#orReread(work);
     else this.#orReread(() => this.#storage.transactionSync(work));
   }
 
-  /** What the token of a refused request says is worth keeping too, where anything is kept. */
-  noteClaim(claim: PlanClaim): void {
-    if (this.isBorn && this.#learn(claim)) this.transaction(() => {});
-  }
-
-  /** Most payers' tokens all say the same: it is written once. */
-  #learn({ plan, planFrom }: PlanClaim): boolean {
+  /** What the token of a refused request says is worth keeping too, where anything is kept: an admission's row has it. */
+  noteClaim({ plan, planFrom }: PlanClaim): void {
     const last = this.#open.lastClaim;
-    if (last?.plan === plan && last.planFrom === planFrom) return false;
+    if (!this.isBorn || (last?.plan === plan && last.planFrom === planFrom)) return;
     this.#open.lastClaim = { plan, planFrom };
-    return true;
+    this.transaction(() => {});
   }
 
   transaction<T>(work: () => T): T {
@@ -313,6 +313,6 @@ export class MeterStores {
   isWorthless(now: number, keptMs: number): boolean {
     const waits = this.jobs.openCount > 0 || this.leases.nextDue() !== undefined || this.outbox.nextDue() !== undefined;
     if (waits || this.networkEnds.nextDue() !== undefined || this.activeAt + keptMs > now) return false;
-    return this.settings.areUsual && this.revocations.areNone;
+    return this.settings.areUsual(now) && this.revocations.areOver(now);
   }
 }

@@ -149,6 +149,15 @@ export interface Hit extends Terms {
   readonly kind: Kind | undefined;
   /** Told twice, its key counts once. */
   readonly row: GalleryRow;
+  /** The caller's idempotency key, which stands for this hit from now on. */
+  readonly named?: NamedHit;
+}
+
+export interface NamedHit extends NonNullable<AdmitRequest["idempotency"]> {
+  readonly admission: string;
+  readonly upstreamId: string;
+  /** Its link is its owner's already: the key alone is new. */
+  readonly isListed: boolean;
 }
 
 /** A link in its owner's gallery. */
@@ -207,12 +216,27 @@ export interface MeteredJob {
 }
 
 /** What the meter asks about a job that nobody follows; `body` is the final answer as its owner sees it. */
-export type AskUpstream = (job: {
+export type AskUpstream = (job: AskedJob, large?: LargeAnswers) => Promise<UpstreamAnswer>;
+
+/** What becomes of an answer that is too large to hold. */
+export interface LargeAnswers {
+  /** Waited for before it is read on. */
+  turn(): Promise<void>;
+  /**
+   * Takes the text as its owner gets it, and reads it to its end in any case. False where it breaks off or is too large.
+   * Undefined where nothing of it may be kept.
+   */
+  readonly keep: ((text: ReadableStream<Uint8Array>) => Promise<boolean>) | undefined;
+}
+
+export interface AskedJob {
   readonly model: string;
   readonly upstreamId: string;
   readonly owner: string;
   readonly admission: string;
-}) => Promise<UpstreamAnswer>;
+  /** The first of its chain, by which its owner knows the job. */
+  readonly first: string;
+}
 
 export type UpstreamAnswer =
   | {
@@ -220,7 +244,10 @@ export type UpstreamAnswer =
       readonly costMicroUsd: number | null;
       readonly completedAt: number;
       readonly media?: Ending["media"];
+      /** As its owner gets it. */
       readonly body?: string;
+      /** It was too large to hold, and `LargeAnswers.keep` took it. */
+      readonly isTaken?: boolean;
     }
   /** The upstream does not know the job, or knows it no more. */
   | "unknown"
@@ -244,7 +271,7 @@ export interface Metering {
   notify(admission: string, body: string): void;
   /** The upstream told of the job, and yet does not say its end: the alarm asks again after 2, 10 and 30 s. It may give an id. */
   lookAgain(binding: Binding): void;
-  /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. */
+  /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. A key may stand for an earlier call. */
   countHit(hit: Hit): AdmitAnswer;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;

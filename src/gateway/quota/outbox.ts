@@ -26,11 +26,11 @@ export class Outbox {
     this.#dueAt = dueAt;
   }
 
-  add(admission: string, url: string, body: string, now: number): void {
+  add(admission: string, url: string, body: string | Uint8Array, now: number): void {
     this.#tables.need("outbox");
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
     this.#dueAt = Math.min(this.#dueAt ?? now, now);
-    const bytes = encoder.encode(body);
+    const bytes = typeof body === "string" ? encoder.encode(body) : body;
     for (let part = 0; part * partBytes < bytes.byteLength; part++) {
       const piece = bytes.slice(part * partBytes, (part + 1) * partBytes);
       this.#sql.exec("INSERT INTO outbox_bodies (admission, part, bytes) VALUES (?, ?, ?)", admission, part, piece);

@@ -1,4 +1,6 @@
 // What the operator sees of a payer: the plan that holds, what was set, what is used.
+
+import { isNetworkPayer } from "../owners.ts";
 import type { AccountSettings } from "./account-settings.ts";
 import type { Admissions } from "./admissions.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -26,6 +28,7 @@ export function viewPayer(
   if (!stores.isBorn) return undefined;
   const claim = stores.lastClaim ?? ({ plan: defaultPlan, planFrom: "default" } as const);
   const claims = { ...claim, plans, token: undefined };
-  const usage = describeUsage(stores, stores.settings.held(claims), admissions.standings(claims, now));
+  const standings = admissions.standings(claims, now, isNetworkPayer(owner) ? "network" : undefined);
+  const usage = describeUsage(stores, stores.settings.held(claims), standings);
   return { ...usage, settings: stores.settings.current, revokedAt: stores.revocations.revokedAt(owner) };
 }

@@ -25,8 +25,9 @@ export class Revocations {
     return new Map(rows.map(({ name, at }) => [name, at]));
   }
 
-  get areNone(): boolean {
-    return this.#revoked.size === 0;
+  /** Each was of a token that has expired since. A user's stays for good. */
+  areOver(now: number): boolean {
+    return [...this.#revoked].every(([name, at]) => name.startsWith(tokenPrefix) && at <= now);
   }
 
   /** Whatever was issued to the owner up to this moment. */

@@ -1,52 +1,13 @@
 // The tables of a payer's meter, version 1. Two are made with its first row, each other one when it is first needed.
-
-const job = `
-  admission TEXT PRIMARY KEY,
-  turn INTEGER NOT NULL,
-  owner TEXT NOT NULL,
-  account TEXT NOT NULL,
-  model TEXT NOT NULL,
-  kind TEXT NOT NULL,
-  operation TEXT NOT NULL,
-  counters TEXT NOT NULL,
-  reserved INTEGER NOT NULL CHECK (typeof(reserved) = 'integer' AND reserved >= 0),
-  place INTEGER NOT NULL CHECK (place IN (0, 1)),
-  admittedAt INTEGER NOT NULL,
-  ttlMs INTEGER NOT NULL,
-  retentionMs INTEGER NOT NULL,
-  expiresAt INTEGER NOT NULL,
-  dueAt INTEGER NOT NULL,
-  upstreamId TEXT,
-  boundAt INTEGER,
-  guessed INTEGER NOT NULL CHECK (guessed IN (0, 1)),
-  doubtedAt INTEGER,
-  seen TEXT,
-  seenAt INTEGER,
-  noticeAt INTEGER,
-  retryOf TEXT,
-  successor TEXT,
-  inputBytes INTEGER NOT NULL CHECK (inputBytes >= 0),
-  pieces INTEGER NOT NULL CHECK (pieces >= 0),
-  textBytes INTEGER NOT NULL CHECK (textBytes >= 0),
-  earlierCost INTEGER NOT NULL CHECK (earlierCost >= 0),
-  hasNotice INTEGER NOT NULL CHECK (hasNotice IN (0, 1)),
-  webhook TEXT,
-  noticed INTEGER NOT NULL CHECK (noticed IN (0, 1)),
-  idempotencyKey TEXT,
-  network TEXT`;
+import { endedTable, openTable } from "./job-rows.ts";
 
 /** `state` holds one row, `jobs` a row an open job. */
 const atBirth = `
   CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
-  CREATE TABLE jobs (${job}) WITHOUT ROWID;`;
+  ${openTable};`;
 
 const whenNeeded = {
-  ended: `CREATE TABLE ended (${job},
-    status TEXT NOT NULL,
-    charged INTEGER NOT NULL CHECK (typeof(charged) = 'integer' AND charged >= 0),
-    assumed INTEGER NOT NULL CHECK (assumed IN (0, 1)),
-    endedAt INTEGER NOT NULL CHECK (endedAt >= admittedAt)
-  ) WITHOUT ROWID`,
+  ended: endedTable,
   /** What tokens that narrow have used, each on its own. */
   accounts: "CREATE TABLE accounts (id TEXT PRIMARY KEY, json TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID",
   idempotency: `

@@ -90,7 +90,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       endings: this.#endings,
       network,
       clock,
-      ask: (job) => this.ask(job),
+      ask: (job, large) => this.ask(job, large),
       send: (notice) => this.send(notice),
     });
     this.#alarm = new OneAlarm(ctx, "user-meter", this.#armedAt());

@@ -96,8 +96,11 @@ export const billing = new Hono<ManagementEnv>()
   .get("/endpoints", query(endpointQuery), async (c) => {
     const { endpointId, gpuTypeId, dataCenterId, imageName, templateId, grouping, ...span } = c.req.valid("query");
     const only = {
-      ...{ resource: one(endpointId), gpuTypeId, dataCenterId },
-      ...{ imageName: one(imageName), templateId: one(templateId) },
+      resource: one(endpointId),
+      gpuTypeId,
+      dataCenterId,
+      imageName: one(imageName),
+      templateId: one(templateId),
     };
     const sums = await ask(c, span, { kind: "endpoint", grouping, only });
     return c.json(sums.map((sum) => recordOf(sum, grouping)));
@@ -114,15 +117,27 @@ const read = { access: "platform", method: "get", errors: listed } as const;
 
 export const billingOperations: readonly Operation[] = [
   {
-    ...{ ...read, id: "PodBilling", path: "/billing/pods", summary: "What Pods came to, by the clock" },
-    ...{ query: podQuery, answer: z.array(recordSchema) },
+    ...read,
+    id: "PodBilling",
+    path: "/billing/pods",
+    summary: "What Pods came to, by the clock",
+    query: podQuery,
+    answer: z.array(recordSchema),
   },
   {
-    ...{ ...read, id: "EndpointBilling", path: "/billing/endpoints", summary: "What the run time of jobs came to" },
-    ...{ query: endpointQuery, answer: z.array(recordSchema) },
+    ...read,
+    id: "EndpointBilling",
+    path: "/billing/endpoints",
+    summary: "What the run time of jobs came to",
+    query: endpointQuery,
+    answer: z.array(recordSchema),
   },
   {
-    ...{ ...read, id: "NetworkVolumeBilling", path: "/billing/networkvolumes", summary: "What volumes came to" },
-    ...{ query: volumeQuery, answer: z.array(volumeRecordSchema) },
+    ...read,
+    id: "NetworkVolumeBilling",
+    path: "/billing/networkvolumes",
+    summary: "What volumes came to",
+    query: volumeQuery,
+    answer: z.array(volumeRecordSchema),
   },
 ];

@@ -41,8 +41,14 @@ export class EndpointBook {
         : { cpuFlavorIds: input.cpuFlavorIds ?? (["cpu3g"] as const) };
     const endpoint = whole({
       ...others,
-      ...{ id, name, userId, createdAt: new Date(now).toISOString(), version: 0, env: template.env },
-      ...{ ...compute, ...volumes(networkVolumeId, networkVolumeIds, []) },
+      id,
+      name,
+      userId,
+      createdAt: new Date(now).toISOString(),
+      version: 0,
+      env: template.env,
+      ...compute,
+      ...volumes(networkVolumeId, networkVolumeIds, []),
     } as Endpoint);
     const refusal = this.#refuse(endpoint);
     if (refusal) return refusal;
@@ -62,7 +68,8 @@ export class EndpointBook {
     const next = whole({
       ...changed<Endpoint>(rest, others),
       ...volumes(networkVolumeId, networkVolumeIds, known.networkVolumeIds),
-      ...{ env: used.template.env, version: known.version + 1 },
+      env: used.template.env,
+      version: known.version + 1,
     });
     const refusal = this.#refuse(next);
     if (refusal) return refusal;
@@ -98,8 +105,13 @@ export class EndpointBook {
     const { workersMin, workersMax, idleTimeout, executionTimeoutMs, scalerType: type, scalerValue: value } = endpoint;
     const { meter } = this.#sql.exec<{ meter: number }>("SELECT meter FROM endpoints WHERE id = ?", id).one();
     return {
-      ...{ workersMin, workersMax, executionTimeoutMs, idleTimeoutSeconds: idleTimeout, closed: false },
-      ...{ requestsPerWorker: type === "REQUEST_COUNT" ? value : 1, managed: { scaler: { type, value }, meter } },
+      workersMin,
+      workersMax,
+      executionTimeoutMs,
+      idleTimeoutSeconds: idleTimeout,
+      closed: false,
+      requestsPerWorker: type === "REQUEST_COUNT" ? value : 1,
+      managed: { scaler: { type, value }, meter },
     };
   }
 
@@ -127,8 +139,14 @@ export class EndpointBook {
   #meter(endpoint: Endpoint, { template, borrowed }: Usable): number {
     const compute = computeOf(endpoint);
     const circumstances: Circumstances = {
-      ...{ kind: "endpoint", resource: endpoint.id, gb: 0, templateId: template.id, imageName: template.imageName },
-      ...{ microUsdPerHour: workerMicroUsdPerHour(compute), dataCenterId: endpoint.dataCenterIds[0] ?? "", borrowed },
+      kind: "endpoint",
+      resource: endpoint.id,
+      gb: 0,
+      templateId: template.id,
+      imageName: template.imageName,
+      microUsdPerHour: workerMicroUsdPerHour(compute),
+      dataCenterId: endpoint.dataCenterIds[0] ?? "",
+      borrowed,
       gpuTypeId: compute.computeType === "GPU" ? compute.gpuTypeId : "",
     };
     return this.#ledger.meter(circumstances);

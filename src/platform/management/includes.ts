@@ -31,24 +31,44 @@ export function workerAsPod(worker: string, endpoint: Endpoint, template: Templa
   const made =
     compute.computeType === "GPU"
       ? {
-          ...{ gpuTypeId: compute.gpuTypeId, gpu: describeGpu(compute.gpuTypeId, compute.gpuCount), vcpuCount: 0 },
+          gpuTypeId: compute.gpuTypeId,
+          gpu: describeGpu(compute.gpuTypeId, compute.gpuCount),
+          vcpuCount: 0,
           memoryInGb: gpuPrices[compute.gpuTypeId].memoryInGb * compute.gpuCount,
         }
       : {
-          ...{ cpuFlavorId: compute.cpuFlavorId, vcpuCount: compute.vcpuCount },
+          cpuFlavorId: compute.cpuFlavorId,
+          vcpuCount: compute.vcpuCount,
           memoryInGb: cpuPrices[compute.cpuFlavorId].memoryInGb * compute.vcpuCount,
         };
   return {
-    ...{ id: worker, name: worker, desiredStatus: "RUNNING", endpointId, templateId, consumerUserId: userId },
-    ...{ slsVersion: version, env, image: template?.imageName ?? "", ports: [...(template?.ports ?? [])] },
+    id: worker,
+    name: worker,
+    desiredStatus: "RUNNING",
+    endpointId,
+    templateId,
+    consumerUserId: userId,
+    slsVersion: version,
+    env,
+    image: template?.imageName ?? "",
+    ports: [...(template?.ports ?? [])],
     dockerEntrypoint: [...(template?.dockerEntrypoint ?? [])],
     dockerStartCmd: [...(template?.dockerStartCmd ?? [])],
-    ...{ portMappings: null, publicIp: null, volumeEncrypted: false, interruptible: false, locked: false },
+    portMappings: null,
+    publicIp: null,
+    volumeEncrypted: false,
+    interruptible: false,
+    locked: false,
     containerDiskInGb: template?.containerDiskInGb ?? 0,
     volumeInGb: template?.volumeInGb ?? 0,
     volumeMountPath: template?.volumeMountPath ?? "/workspace",
-    ...{ computeType, dataCenterId: dataCenterIds[0] ?? "", costPerHr, adjustedCostPerHr: costPerHr, ...made },
-    ...{ secureCloud: true, globalNetworking: false },
+    computeType,
+    dataCenterId: dataCenterIds[0] ?? "",
+    costPerHr,
+    adjustedCostPerHr: costPerHr,
+    ...made,
+    secureCloud: true,
+    globalNetworking: false,
     ...(endpoint.networkVolumeId !== undefined && { networkVolumeId: endpoint.networkVolumeId }),
   };
 }

@@ -39,8 +39,12 @@ management.route("/billing", billing);
 const base = "/platform/v1";
 
 const document: Operation = {
-  ...{ method: "get", path: "/openapi.json", id: "GetOpenAPI", summary: "The document of this interface" },
-  ...{ access: "public", answer: z.looseObject({}) },
+  method: "get",
+  path: "/openapi.json",
+  id: "GetOpenAPI",
+  summary: "The document of this interface",
+  access: "public",
+  answer: z.looseObject({}),
 };
 
 export const managementOperations: readonly Operation[] = [document, ...operations].map((operation) => ({

@@ -125,9 +125,15 @@ export class PodBook {
 
   #circumstances(pod: Pod, borrowed: boolean): Circumstances {
     return {
-      ...{ kind: "pod", resource: pod.id, gpuTypeId: pod.gpuTypeId ?? "", gb: 0, dataCenterId: pod.dataCenterId },
-      ...{ microUsdPerHour: microUsd(pod.costPerHr), borrowed },
-      ...{ templateId: pod.templateId ?? "", imageName: pod.image },
+      kind: "pod",
+      resource: pod.id,
+      gpuTypeId: pod.gpuTypeId ?? "",
+      gb: 0,
+      dataCenterId: pod.dataCenterId,
+      microUsdPerHour: microUsd(pod.costPerHr),
+      borrowed,
+      templateId: pod.templateId ?? "",
+      imageName: pod.image,
     };
   }
 }
@@ -151,14 +157,19 @@ function newPod(
   const made =
     compute.computeType === "GPU"
       ? {
-          ...{ gpuTypeId, gpu: describeGpu(gpuTypeId, gpus) },
+          gpuTypeId,
+          gpu: describeGpu(gpuTypeId, gpus),
           vcpuCount: gpus * Math.max(input.minVCPUPerGPU, secondary.vcpus),
           memoryInGb: gpus * Math.max(input.minRAMPerGPU, gpuPrices[gpuTypeId].memoryInGb),
         }
       : { cpuFlavorId, vcpuCount: input.vcpuCount, memoryInGb: input.vcpuCount * cpuPrices[cpuFlavorId].memoryInGb };
   return {
-    ...{ id, name: input.name ?? template?.name ?? "my pod", consumerUserId, desiredStatus: "RUNNING" },
-    ...{ lastStartedAt: new Date(now).toISOString(), lastStatusChange: statusChange("Rented", now) },
+    id,
+    name: input.name ?? template?.name ?? "my pod",
+    consumerUserId,
+    desiredStatus: "RUNNING",
+    lastStartedAt: new Date(now).toISOString(),
+    lastStatusChange: statusChange("Rented", now),
     image: input.imageName ?? template?.imageName ?? "",
     env: { ...template?.env, ...input.env },
     dockerEntrypoint: input.dockerEntrypoint ?? [...(template?.dockerEntrypoint ?? [])],
@@ -167,10 +178,18 @@ function newPod(
     containerDiskInGb: input.containerDiskInGb ?? template?.containerDiskInGb ?? 50,
     volumeInGb: input.volumeInGb ?? template?.volumeInGb ?? 20,
     volumeMountPath: input.volumeMountPath ?? template?.volumeMountPath ?? "/workspace",
-    ...{ volumeEncrypted: false, portMappings: null, publicIp: null },
-    ...{ computeType: input.computeType, dataCenterId: volume?.dataCenterId ?? input.dataCenterIds[0] ?? "" },
-    ...{ ...made, costPerHr: cost, adjustedCostPerHr: cost, secureCloud, interruptible: input.interruptible },
-    ...{ locked: input.locked ?? false, globalNetworking: input.globalNetworking ?? false },
+    volumeEncrypted: false,
+    portMappings: null,
+    publicIp: null,
+    computeType: input.computeType,
+    dataCenterId: volume?.dataCenterId ?? input.dataCenterIds[0] ?? "",
+    ...made,
+    costPerHr: cost,
+    adjustedCostPerHr: cost,
+    secureCloud,
+    interruptible: input.interruptible,
+    locked: input.locked ?? false,
+    globalNetworking: input.globalNetworking ?? false,
     ...(auth !== undefined && { containerRegistryAuthId: auth }),
     ...(input.templateId && { templateId: input.templateId }),
     ...(volume && { networkVolumeId: volume.id }),
@@ -183,7 +202,8 @@ function applied(pod: Pod, change: PodChange): Pod {
   const auth = refer(containerRegistryAuthId, given);
   const named = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
   return {
-    ...{ ...rest, ...named },
+    ...rest,
+    ...named,
     image: imageName ?? pod.image,
     containerDiskInGb: containerDiskInGb ?? pod.containerDiskInGb,
     volumeInGb: volumeInGb ?? pod.volumeInGb,
@@ -198,7 +218,8 @@ function running({ name: _, locked: __, ...pod }: Pod) {
 
 function moved(pod: Pod, { to, word, starts }: PodMove, now: number): Pod {
   return {
-    ...{ ...pod, desiredStatus: to },
+    ...pod,
+    desiredStatus: to,
     ...(word !== undefined && { lastStatusChange: statusChange(word, now) }),
     ...(starts && { lastStartedAt: new Date(now).toISOString() }),
   } as Pod;

@@ -82,16 +82,31 @@ const byId = { path: `${all.path}/{containerRegistryAuthId}` } as const;
 
 export const registryAuthOperations: readonly Operation[] = [
   {
-    ...{ ...one, ...all, id: "ListContainerRegistryAuths", method: "get", summary: "The container registry auths" },
-    ...{ answer: z.array(authSchema), errors: listed },
+    ...one,
+    ...all,
+    id: "ListContainerRegistryAuths",
+    method: "get",
+    summary: "The container registry auths",
+    answer: z.array(authSchema),
+    errors: listed,
   },
   {
-    ...{ ...one, ...all, id: "CreateContainerRegistryAuth", method: "post", body: createSchema },
-    ...{ summary: "Keep credentials: the password never comes back", errors: [...written, "NAME_TAKEN"] },
+    ...one,
+    ...all,
+    id: "CreateContainerRegistryAuth",
+    method: "post",
+    body: createSchema,
+    summary: "Keep credentials: the password never comes back",
+    errors: [...written, "NAME_TAKEN"],
   },
   { ...one, ...byId, id: "GetContainerRegistryAuth", method: "get", summary: "A registry auth", errors: found },
   {
-    ...{ ...byId, access: "platform", id: "DeleteContainerRegistryAuth", method: "delete", status: 204 },
-    ...{ summary: "Delete a registry auth that nothing uses", errors: [...found, "IN_USE"] },
+    ...byId,
+    access: "platform",
+    id: "DeleteContainerRegistryAuth",
+    method: "delete",
+    status: 204,
+    summary: "Delete a registry auth that nothing uses",
+    errors: [...found, "IN_USE"],
   },
 ];

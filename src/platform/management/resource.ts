@@ -1,8 +1,10 @@
 // What the routes of all resources share: the account's object, bounded bodies, ids in paths, lists as bare arrays.
+
 import { zValidator } from "@hono/zod-validator";
 import type { Context, MiddlewareHandler } from "hono";
 import * as z from "zod";
 import { describeFaults, type ErrorCode, Problem } from "../../errors.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import type { Remote } from "../../wire/remote.ts";
 import { accountOf } from "../accounts.ts";
@@ -79,4 +81,4 @@ async function* pages(first: readonly unknown[], sources: readonly FetchPage[]):
 
 export const found: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "NOT_FOUND", "UNAVAILABLE"];
 export const listed: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "UNAVAILABLE"];
-export const written: readonly ErrorCode[] = [...listed, "INVALID_JSON", "PAYLOAD_TOO_LARGE"];
+export const written: readonly ErrorCode[] = [...listed, ...bodyErrors];

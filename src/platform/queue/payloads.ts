@@ -1,4 +1,5 @@
 // Payloads in rows of 1 MiB: a row of a Durable Object holds 2 MB at most.
+import { concat } from "../../wire/concat.ts";
 
 export const rowBytes = 1024 * 1024;
 /** An upload whose job never came is removed after this. */
@@ -122,14 +123,4 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
   } catch (error) {
     await writer.abort(error).catch(() => {});
   }
-}
-
-export function concat(pieces: Iterable<Uint8Array>, size: number): Uint8Array {
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.byteLength;
-  }
-  return whole;
 }

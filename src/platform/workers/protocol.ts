@@ -1,9 +1,11 @@
 // The worker protocol: unmodified workers of the real service take jobs here and bring results.
+
 import { zValidator } from "@hono/zod-validator";
 import { type Context, Hono } from "hono";
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import type { Operation } from "../../contract/operation.ts";
+import { bodyErrors } from "../../wire/body-problem.ts";
 import { orRefuse } from "../../wire/refusals.ts";
 import { accepted, splice, spliceFlowing } from "../answers.ts";
 import type { EndpointEnv } from "../endpoints.ts";
@@ -133,7 +135,7 @@ async function listOf(jobs: readonly TakenJob[]): Promise<Uint8Array> {
 
 const base = "/platform/v2/{endpoint}";
 const errors = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "INVALID_REQUEST"] as const;
-const resultErrors = [...errors, "INVALID_JSON", "JOB_NOT_FOUND", "JOB_NOT_HELD", "PAYLOAD_TOO_LARGE"] as const;
+const resultErrors = [...errors, ...bodyErrors, "JOB_NOT_FOUND", "JOB_NOT_HELD"] as const;
 const asked = { access: "platform", method: "get", errors } as const;
 const told = { access: "platform", method: "post", errors: resultErrors, answer: z.looseObject({}) } as const;
 

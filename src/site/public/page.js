@@ -26,8 +26,9 @@ async function callAsVisitor(path, init) {
   });
 }
 
-/** With a seed, the same call gives the same picture again, at no cost. */
+/** With a seed, the same call gives the same picture again, at no cost. What is shown is always of the last call. */
 async function makePicture() {
+  figure.hidden = true;
   const path = `/v2/${model.value}`;
   const seed = Math.floor(Math.random() * 2 ** 31);
   const body = JSON.stringify({ input: { prompt: prompt.value, seed } });

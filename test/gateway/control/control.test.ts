@@ -10,7 +10,7 @@ import { testSettings } from "../../support/settings.ts";
 const key = testSettings.ADMIN_TOKEN;
 const model = "gpt-oss-120b";
 const put = (model: string, body: unknown) => send(isolate(), "PUT", `/admin/models/${model}`, { key, body });
-const get = (model: string) => send(isolate(), "GET", `/admin/models/${model}`, { key });
+const get = (model: string) => send(isolate(), "GET", `/admin/models${model && `/${model}`}`, { key });
 const revoke = (user: string, body?: unknown) => send(isolate(), "POST", `/admin/users/${user}/revoke`, { key, body });
 const plan = { rules: [{ unit: "jobs" as const, limit: 2 }] };
 
@@ -40,8 +40,7 @@ describe("CONTROL", () => {
   it("remembers across its own end", async () => {
     await controlStub(env).setPlan("pro", plan);
     await evictDurableObject(controlStub(env));
-    expect(await controlStub(env).plan("pro")).toEqual(plan);
-    expect((await controlStub(env).snapshot(0))?.version).toBe(1);
+    expect(await controlStub(env).snapshot(0)).toMatchObject({ version: 1, plans: [{ name: "pro", value: plan }] });
   });
 
   it("never moves a user's revocation back", async () => {
@@ -81,6 +80,21 @@ describe("the operator", () => {
       model: "my-endpoint",
       enabled: false,
       passthrough: false,
+    });
+  });
+
+  it("lists how each model is switched, and names them all for one that nobody knows", async () => {
+    await put(model, { enabled: false });
+    await put("my-endpoint", { passthrough: true, maxUsd: 0.05 });
+    const { models } = await (await get("")).json<{ models: { model: string }[] }>();
+    expect(models).toContainEqual({ model, enabled: false, passthrough: false });
+    expect(models).toContainEqual({ model: "qwen3-32b-awq", enabled: true, passthrough: false });
+    expect(models.at(-1)).toEqual({ model: "my-endpoint", enabled: true, passthrough: true, maxUsd: 0.05 });
+    const names = models.map(({ model }) => model).join(", ");
+    expect(await refusalOf(await get("my-endpont"))).toMatchObject({
+      status: 404,
+      code: "MODEL_NOT_FOUND",
+      detail: `model: "my-endpont" is not known; there are ${names}`,
     });
   });
 
@@ -132,6 +146,8 @@ describe("the operator", () => {
     ["PUT", `/admin/models/${model}`, {}],
     ["PUT", `/admin/models/${model}/`, {}],
     ["GET", `/admin/models/${model}`, undefined],
+    ["GET", "/admin/models", undefined],
+    ["GET", "/admin/plans", undefined],
     ["GET", "/admin/nothing", undefined],
   ])("is asked for at %s %s", async (method, path, body) => {
     for (const wrong of [undefined, `${key}x`, key.slice(1), testSettings.APP_SECRET, testSettings.PLATFORM_API_KEY]) {

@@ -224,7 +224,7 @@ function mintClaims() {
   return { iss: "sluice", sub: "ada", jti: "1", iat: seconds, exp: seconds + 60 };
 }
 async function signUnderOurKey(claims: JWTPayload): Promise<string> {
-  const [key] = await keys.of("token");
+  const [key] = await keys.ofJwt("token");
   return new SignJWT(claims).setProtectedHeader(ownHeader).sign(key);
 }
 async function forged(head: object, mac: string): Promise<string> {

@@ -3,11 +3,12 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
-import type { Sight } from "../../../src/gateway/images/generation.ts";
+import { Breaker } from "../../../src/gateway/breaker.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
+import type { Sight } from "../../../src/gateway/images/job-media.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { keySearchOf } from "../../../src/gateway/own-keys.ts";
-import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
+import { usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
@@ -82,11 +83,12 @@ describe("the first word", () => {
       keySearch: keySearchOf(config),
       send,
       breaker: new Breaker(),
+      payer: "user:ada",
       times: usualTimes,
     };
     const ask = asker(config, imagesOf(config, env).links, upstream, config.publicUrl);
     const [, admission = newAdmission(0)] = id.split(".");
-    const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
+    const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission, first: admission });
     expect(answer).toMatchObject({ status: "COMPLETED", media: [{ media: { owner: "user:ada" } }] });
     const { output } = JSON.parse(typeof answer === "object" ? (answer.body ?? "") : "") as Job;
     expect(output).toMatchObject({ image_url: "https://cdn.example.net/a.png", expires_at: expect.any(String) });
@@ -112,11 +114,11 @@ describe("the first word", () => {
     const asked: string[] = [];
     const getByName = (name: string) => {
       asked.push(name);
-      return env.GENERATION.getByName(name);
+      return env.JOB_MEDIA.getByName(name);
     };
-    const other = new Studio({ GENERATION: { getByName } });
+    const other = new Studio({ JOB_MEDIA: { getByName } });
     for (let times = 0; times < 3; times++) await other.ask(`/v2/${model}/status/${id}`, token);
-    expect(asked).toEqual([expect.stringMatching(/^media\/[0-9a-f]{32}$/)]);
+    expect(asked).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
   });
 
   it("is not remembered of more jobs than an isolate has room for, however long their URLs are", async () => {
@@ -125,8 +127,8 @@ describe("the first word", () => {
       asked++;
       return { kept: media, rider: null };
     };
-    const GENERATION = { getByName: () => ({ conclude }) };
-    const { links } = imagesOf(configOf(), { ...env, GENERATION } as unknown as Env);
+    const JOB_MEDIA = { getByName: () => ({ conclude }) };
+    const { links } = imagesOf(configOf(), { ...env, JOB_MEDIA } as unknown as Env);
     const answer = { status: "COMPLETED", output: { image_url: `https://cdn.example.net/${"a".repeat(8000)}.png` } };
     const admissions = Array.from({ length: 300 }, () => newAdmission(0));
     const look = (admission = "") => {
@@ -164,8 +166,8 @@ describe("a write of KV that fails", () => {
     expect(await kept("media/")).toEqual([]);
   });
   const alarm = async () => {
-    const [, tag] = /images\/([0-9a-f]{32})-/.exec(path) ?? [];
-    expect(await runDurableObjectAlarm(env.GENERATION.getByName(`media/${tag}`))).toBe(true);
+    const [, tag = ""] = /images\/([0-9a-f]{32})-/.exec(path) ?? [];
+    expect(await runDurableObjectAlarm(env.JOB_MEDIA.getByName(tag))).toBe(true);
   };
 
   it("is made by the object's alarm, and the link works meanwhile", async () => {

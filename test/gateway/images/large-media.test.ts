@@ -3,10 +3,11 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/admission.ts";
+import { Breaker } from "../../../src/gateway/breaker.ts";
 import { imagesOf } from "../../../src/gateway/images/images.ts";
 import { asker } from "../../../src/gateway/jobs/ask-upstream.ts";
 import { keySearchOf } from "../../../src/gateway/own-keys.ts";
-import { Breaker, usualTimes } from "../../../src/gateway/upstream.ts";
+import { usualTimes } from "../../../src/gateway/upstream.ts";
 import { configOf } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
@@ -146,9 +147,9 @@ describe("a media URL in an answer above 256 KB", () => {
     expect(await gallery(token)).toHaveLength(1);
   });
 
-  it("stays where GENERATION cannot be reached: no dead link", async () => {
+  it("stays where JOB_MEDIA cannot be reached: no dead link", async () => {
     const lost = new Proxy({}, { get: () => () => expect.unreachable() });
-    const alone = new Studio({ GENERATION: lost });
+    const alone = new Studio({ JOB_MEDIA: lost });
     const { job } = await look(await submit(), alone);
     expect(job.output.image_url).toBe(url);
     expect((await look(job.id)).job.output.image_url).toMatch(/^https:\/\/sluice\.test\/images\//);
@@ -305,14 +306,14 @@ describe("its job's end", () => {
 
   it("may be known by the notice while the answer is on its way: what the gallery deletes is gone", async () => {
     const noticed = Promise.withResolvers<void>();
-    const { getByName } = env.GENERATION;
+    const { getByName } = env.JOB_MEDIA;
     const late = (name: string) => {
-      const object = getByName.call(env.GENERATION, name);
+      const object = getByName.call(env.JOB_MEDIA, name);
       const mirror: typeof object.mirror = async (...said) => noticed.promise.then(() => object.mirror(...said));
       return new Proxy(object, { get: (_, method) => (method === "mirror" ? mirror : Reflect.get(object, method)) });
     };
     world.written = (id) => `{"output":{"image_url":${quoted},${big}},"status":"COMPLETED","id":"${id}"}`;
-    const asked = new Studio({ GENERATION: { getByName: late } }).paint(token, { input: { seed: -1 } });
+    const asked = new Studio({ JOB_MEDIA: { getByName: late } }).paint(token, { input: { seed: -1 } });
     await vi.waitFor(() => expect(world.webhook).not.toBe(""));
     const body = { id: "job-1", ...painted(url) };
     expect((await studio.ask(new URL(world.webhook).pathname, undefined, "POST", { body })).status).toBe(200);
@@ -357,6 +358,7 @@ describe("its job's end", () => {
       keys: ["key"],
       keySearch: keySearchOf(config),
       breaker: new Breaker(),
+      payer: "user:ada",
       times: usualTimes,
       send: async () => Response.json({ id: ref, ...vast }),
     };
@@ -365,9 +367,10 @@ describe("its job's end", () => {
       output: { image_url: url, film: film.repeat(10), size: 77, cost: 0.0025 },
     };
     const ask = asker(config, imagesOf(config, env).links, upstream, config.publicUrl);
-    const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission });
+    const answer = await ask({ model, upstreamId: ref, owner: "user:ada", admission, first: admission });
     expect(answer).toMatchObject({
-      ...{ status: "COMPLETED", costMicroUsd: 2500 },
+      status: "COMPLETED",
+      costMicroUsd: 2500,
       media: [{ key: expect.any(String), media: { owner: "user:ada", url, size: 77, cost: 0.0025 } }],
     });
     await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));

@@ -21,6 +21,10 @@ afterEach(async () => {
   await emptyStorage();
 });
 
+/** Whatever asks where a link leads fails the test. */
+const storage = new Proxy({}, { get: () => () => expect.unreachable("storage was asked") });
+const silent = { IMAGES: storage, JOB_MEDIA: storage, SHARED_REQUEST: storage };
+
 describe("seven days", () => {
   it.each([
     ["6 d 23 h", weekMs - 60 * minuteMs, 200],
@@ -33,7 +37,7 @@ describe("seven days", () => {
     const { path, expiresAt } = await studio.link(await studio.token("ada"));
     expect(Date.parse(expiresAt)).toBe(start + weekMs);
     vi.setSystemTime(start + laterMs);
-    const response = await studio.ask(path, undefined);
+    const response = await (status === 200 ? studio : new Studio(silent)).ask(path, undefined);
     expect(response.status).toBe(status);
     if (status === 200) {
       const left = (weekMs - laterMs) / 1000;
@@ -43,6 +47,13 @@ describe("seven days", () => {
     }
     const body = await expectProblem(response, "GONE");
     expect(body["detail"]).toContain(expiresAt);
+  });
+
+  it("over, a link is deleted by nobody, and costs no call of storage", async () => {
+    const { path } = await new Studio().link(await new Studio().token("ada"));
+    vi.setSystemTime(start + weekMs);
+    const late = new Studio(silent);
+    await expectProblem(await late.ask(path, await late.token("ada"), "DELETE"), "GONE");
   });
 
   it.each([

@@ -65,6 +65,10 @@ export class World {
     return job ? this.#write(id, job) : Response.json({ error: "job not found" }, { status: 404 });
   }
 
+  becomes(id: string, job: Answer): void {
+    this.#jobs.set(id, job);
+  }
+
   async #submit(operation: "run" | "runsync", request: Request): Promise<Response> {
     const { webhook } = await request.json<{ webhook?: string }>();
     this.webhook = webhook ?? "";

@@ -1,6 +1,8 @@
 // cancel: of a job that several requests share it takes one away; with the last one the upstream's job goes.
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { SharedRequest } from "../../../src/gateway/images/shared-request.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { charged, model, painted, Studio, World } from "../images/studio.ts";
@@ -62,10 +64,10 @@ describe("a cancel", () => {
       return gone();
     };
     const getByName = (name: string) =>
-      new Proxy(env.GENERATION.getByName(name), {
+      new Proxy(env.SHARED_REQUEST.getByName(name), {
         get: (object, method) => (method === "awaitRef" ? awaitRef : Reflect.get(object, method)),
       });
-    const impatient = new Studio({ GENERATION: { getByName } });
+    const impatient = new Studio({ SHARED_REQUEST: { getByName } });
     await expectProblem(await impatient.paint(token, { operation: "run" }), "UPSTREAM_TIMEOUT");
     vi.useRealTimers();
     expect(await cancel(studio, token, lead)).toEqual({ id: lead, status: "CANCELLED" });
@@ -107,5 +109,89 @@ describe("a cancel", () => {
     // Nobody is answered with the part of it that the cancelled one's answer was seen as.
     land();
     expect((await (await studio.paint(token)).json<Job>()).output).toMatchObject(more);
+  });
+
+  describe("of a job that is another's too", () => {
+    let shared: Studio;
+    let [ada, bob] = ["", ""];
+    let [lead, rider] = ["", ""];
+    /** Those of the request that both asked for. */
+    let names: string[];
+    beforeEach(async () => {
+      world.submitted = () => ({ status: "IN_QUEUE" });
+      names = [];
+      const getByName = (name: string) => {
+        names.push(name);
+        return env.SHARED_REQUEST.getByName(name);
+      };
+      shared = new Studio({ REUSE_SCOPE: "shared", SHARED_REQUEST: { getByName } });
+      [ada, bob] = [await shared.token("ada"), await shared.token("bob")];
+      [lead, rider] = [await submit(shared, ada), await submit(shared, bob)];
+    });
+    const request = () => env.SHARED_REQUEST.getByName(names[0] ?? "");
+
+    it("ends it for nobody else, however often it is sent and from wherever", async () => {
+      for (const at of [shared, new Studio({ REUSE_SCOPE: "shared" }), shared]) {
+        expect(await cancel(at, bob, rider)).toEqual({ id: rider, status: "CANCELLED" });
+        await at.ask(`/v2/${model}/purge-queue`, bob, "POST");
+      }
+      expect(world.count("/cancel")).toBe(0);
+    });
+
+    it("ends it for nobody else when nobody boards it any more, and the next one began", async () => {
+      const later = Date.now() + 20 * 60_000;
+      await runInDurableObject(request(), (object: SharedRequest) => {
+        object.clock = () => later;
+      });
+      await submit(shared, ada);
+      expect(world.count("POST /run")).toBe(2);
+      await cancel(shared, bob, rider);
+      expect(world.count("/cancel")).toBe(0);
+      await cancel(shared, ada, lead);
+      expect(world.count("/cancel")).toBe(1);
+    });
+
+    it("ends it for nobody else where the first one's way off was told by halves", async () => {
+      const getByName = (name: string) =>
+        new Proxy(env.JOB_MEDIA.getByName(name), {
+          get: (object, method) => (method === "detach" ? gone : Reflect.get(object, method)),
+        });
+      const halved = new Studio({ REUSE_SCOPE: "shared", JOB_MEDIA: { getByName } });
+      await expectProblem(await halved.ask(`/v2/${model}/cancel/${lead}`, ada, "POST"), "METER_UNAVAILABLE");
+      expect(await cancel(shared, ada, lead)).toEqual({ id: lead, status: "CANCELLED" });
+      expect(world.count("/cancel")).toBe(0);
+    });
+
+    it("ends it for nobody else where nobody knows any more who shares it", async () => {
+      await evictDurableObject(request());
+      await runInDurableObject(request(), (_, { storage }) => storage.deleteAll());
+      expect(await cancel(shared, bob, rider)).toEqual({ id: rider, status: "IN_QUEUE" });
+      await shared.ask(`/v2/${model}/purge-queue`, bob, "POST");
+      expect(world.count("/cancel")).toBe(0);
+    });
+
+    it("is the answer to who got off, also where nobody knows any more who shares it", async () => {
+      await cancel(shared, bob, rider);
+      await evictDurableObject(request());
+      await runInDurableObject(request(), (_, { storage }) => storage.deleteAll());
+      expect(await cancel(new Studio({ REUSE_SCOPE: "shared" }), bob, rider)).toEqual({
+        id: rider,
+        status: "CANCELLED",
+      });
+      expect(world.count("/cancel")).toBe(0);
+    });
+
+    it("ends it for nobody else where nobody can be asked who shares it", async () => {
+      const lost = { getByName: () => ({ leave: gone }) };
+      const blind = new Studio({ REUSE_SCOPE: "shared", SHARED_REQUEST: lost });
+      for (const [token, id] of [
+        [bob, rider],
+        [ada, lead],
+      ]) {
+        await expectProblem(await blind.ask(`/v2/${model}/cancel/${id}`, token, "POST"), "METER_UNAVAILABLE");
+        await blind.ask(`/v2/${model}/purge-queue`, token, "POST");
+      }
+      expect(world.count("/cancel")).toBe(0);
+    });
   });
 });

@@ -162,6 +162,12 @@ describe("the route", () => {
     await expectProblem(await open(upstream, change(ticketPath)), "TICKET_REFUSED");
   });
 
+  it("lets no flood of tickets through", async () => {
+    const { upstream, ticketPath } = await following();
+    Object.assign(upstream.env, { FLOOD: { limit: async () => ({ success: false }) } });
+    await expectProblem(await open(upstream, ticketPath), "RATE_LIMITED");
+  });
+
   it("refuses a ticket of a user who was revoked meanwhile", async () => {
     const { upstream, ticketPath } = await following();
     const user = `user-${upstream.origin}`;

@@ -5,6 +5,7 @@ import { app } from "../../../src/app.ts";
 import type { UpstreamJob } from "../../../src/gateway/upstream-answer.ts";
 import { isolate, send } from "../../support/callers.ts";
 import { upstreamKey } from "../../support/canary.ts";
+import { fromTheNetwork } from "../../support/front-door.ts";
 import { testSettings } from "../../support/settings.ts";
 
 export { upstreamKey };
@@ -90,6 +91,7 @@ export class FakeUpstream {
     const request = new Request(`https://gateway.example.com${path}`, {
       method,
       headers: { Authorization: `Bearer ${key}`, ...headers },
+      cf: fromTheNetwork,
       ...(sent !== undefined && { body: isBody(sent) ? sent : JSON.stringify(sent) }),
       ...(signal && { signal }),
     });

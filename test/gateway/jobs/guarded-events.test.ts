@@ -48,7 +48,7 @@ describe("of a key in the first 16 KB", () => {
     const { text, broke } = await read(events.client);
     expect(broke).toBe(true);
     expect(before.startsWith(text)).toBe(true);
-    expect(events.over.aborted).toBe(true);
+    expect(events.copyOver.aborted).toBe(true);
     expect(logged).toHaveBeenCalledOnce();
   });
 
@@ -81,9 +81,9 @@ it("what is found later in the copy ends the stream", async () => {
   const reader = events.client.getReader();
   await reader.read();
   events.look(encoder.encode(`data: ${key.slice(0, 9)}`));
-  expect(events.over.aborted).toBe(false);
+  expect(events.copyOver.aborted).toBe(false);
   events.look(encoder.encode(key.slice(9)));
-  expect(events.over.aborted).toBe(true);
+  expect(events.copyOver.aborted).toBe(true);
   reader.releaseLock();
   expect((await read(events.client)).broke).toBe(true);
 });

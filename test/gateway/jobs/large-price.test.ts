@@ -61,6 +61,19 @@ describe("a member that was too large to be read", () => {
     expect(amended()).toMatchObject([{ reserveMicroUsd: findModel(film)?.maxPrice }]);
   });
 
+  it.each(["options", "generation", "anything"])(
+    "attack H5: hides no multiplier, whatever it is called: %s",
+    async (name) => {
+      const { run, amended } = stage();
+      const hidden = { [name]: { pad: "x".repeat(5000), n: 100 } };
+      for (const value of [hidden, { [name]: [hidden] }]) {
+        await run(film, { input: { prompt: "x", image: photo(300), ...value } });
+      }
+      const { maxPrice } = findModel(film) ?? {};
+      expect(amended()).toMatchObject([{ reserveMicroUsd: maxPrice }, { reserveMicroUsd: maxPrice }]);
+    },
+  );
+
   it("that may hide a multiplier means the highest price of all", async () => {
     const { run, amended } = stage();
     const messages = [{ role: "user", content: "x" }];
@@ -83,6 +96,28 @@ describe("a member that was too large to be read", () => {
   it("is what its kind says to no rule: a schema that wants an address is not asked", async () => {
     const { run } = stage();
     expect((await run(film, { input: { prompt: "x", image: ["not", "a", "string", photo(300)] } })).status).toBe(200);
+  });
+});
+
+describe("attack H5: a price that is said twice", () => {
+  const said = (members: string) => `{"prompt":"x","image":"${photo(300)}","duration":5,${members}}`;
+  it.each([
+    ["in a member", `{"input":${said(`"duration":15,"duration":5`)}}`],
+    ["in an escape", `{"input":${said(String.raw`"d\u0075ration":15,"duration":5`)}}`],
+    ["in a member within", `{"input":${said(`"options":{"more":[{"n":100,"n":1}]}`)}}`],
+    ["in two inputs", `{"input":${said(`"seed":1`)},"input":${said(`"seed":2`)}}`],
+  ])("%s means the highest price, whichever a parser takes", async (_name, body) => {
+    const { run, amended } = stage();
+    expect((await run(film, body)).status).toBe(200);
+    expect(amended()).toMatchObject([{ reserveMicroUsd: findModel(film)?.maxPrice }]);
+  });
+
+  it("is not what stands in a text", async () => {
+    const { run, amended } = stage();
+    const prompt = JSON.stringify(String.raw`"duration":15,"n" : 9 \" {"a":1,"a":2}`);
+    const body = `{"input":{"prompt":${prompt},"image":"${photo(300)}","duration":5,"notes":["\\"a\\":1","\\"a\\":1"]}}`;
+    expect((await run(film, body)).status).toBe(200);
+    expect(amended()).toMatchObject([{ reserveMicroUsd: 500_000 }]);
   });
 });
 

@@ -33,7 +33,7 @@ const spent = async (upstream: FakeUpstream) => {
   return { sums, jobs };
 };
 
-describe("an anonymous request with a negative picture's width", () => {
+describe("attack C1: an anonymous request with a negative picture's width", () => {
   it.each([
     { width: -1_000_000, height: 1_000_000 },
     { width: 1e200, height: -1e200 },
@@ -48,7 +48,7 @@ describe("an anonymous request with a negative picture's width", () => {
   });
 });
 
-describe("a multiplier beside max_tokens", () => {
+describe("attack H5: a multiplier beside max_tokens", () => {
   it.each([
     ["a longer limit", { max_tokens: 1, max_completion_tokens: 131_072 }, 131_072],
     ["many choices", { max_tokens: 1, n: 128 }, 128],
@@ -125,7 +125,7 @@ describe("a multiplier beside max_tokens", () => {
   });
 });
 
-describe("a large chat", () => {
+describe("attack H5: a large chat", () => {
   it("passes at no less than all that it may cost", async () => {
     const upstream = new FakeUpstream(() => json({ choices: [] }));
     const answer = await upstream.call("POST", chatOf(text), { body: large({ max_tokens: undefined }) });
@@ -136,6 +136,9 @@ describe("a large chat", () => {
   it.each([
     ["hidden by its size", `"n":${"1".repeat(5000)}`],
     ["hidden in a large object", `"sampling_params":{"n":128,"pad":"${"x".repeat(5000)}"}`],
+    ["hidden in a large object of any name", `"whatever":{"n":128,"pad":"${"x".repeat(5000)}"}`],
+    ["hidden in a large list", `"whatever":[{"n":128,"pad":"${"x".repeat(5000)}"}]`],
+    ["written twice within", `"whatever":{"n":128,"n":1}`],
     ["written twice", `"n":1,"n":128`],
     ["spelled in escapes", String.raw`"\u006e":128,"max_tokens":131072`],
   ])("with a multiplier %s is cut off before its last byte", async (_name, member) => {
@@ -151,7 +154,7 @@ describe("a large chat", () => {
   });
 });
 
-describe("a route that the model does not list", () => {
+describe("attack C1: a route that the model does not list", () => {
   const routes = ["completions", "responses", "embeddings", "images/generations", "audio/speech", "models/gpt-4"];
   const cases = [text, image].flatMap((model) => routes.map((route) => [model, route] as const));
 
@@ -186,9 +189,7 @@ describe("a route that the model does not list", () => {
   });
 
   it("is relayed for an endpoint that the operator opened, at its stated price", async () => {
-    const upstream = new FakeUpstream(() => json({ data: [] }));
-    const opened = { key: testSettings.ADMIN_TOKEN, body: { passthrough: true, maxUsd: 0.07 } };
-    await upstream.call("PUT", "/admin/models/own-endpoint", opened);
+    const upstream = await openedUpstream();
     const body = { input: "x", n: 100 };
     const answer = await upstream.call("POST", "/v2/own-endpoint/openai/v1/embeddings", { body });
     expect(answer.status).toBe(200);
@@ -197,7 +198,69 @@ describe("a route that the model does not list", () => {
   });
 });
 
-describe("a stream that never says what it cost", () => {
+async function openedUpstream(answer: () => Response = () => json({ data: [] })): Promise<FakeUpstream> {
+  const upstream = new FakeUpstream(answer);
+  const opened = { key: testSettings.ADMIN_TOKEN, body: { passthrough: true, maxUsd: 0.07 } };
+  await upstream.call("PUT", "/admin/models/own-endpoint", opened);
+  return upstream;
+}
+
+describe("attack H5: a GET of an endpoint that the operator opened", () => {
+  const routes = ["v1/generate", "v1/models/any", "v1/chat/completions"];
+
+  it.each(routes)("costs its stated price and counts as a request: %s", async (route) => {
+    const upstream = await openedUpstream();
+    const answer = await upstream.call("GET", `/v2/own-endpoint/openai/${route}`);
+    expect(answer.status).toBe(200);
+    expect(upstream.seen).toMatchObject([{ method: "GET", path: `/v2/own-endpoint/openai/${route}`, body: "" }]);
+    expect(await upstream.jobs()).toMatchObject([{ reservedUsd: 0.07, costUsd: 0.07 }]);
+    expect((await upstream.call("HEAD", `/v2/own-endpoint/openai/${route}`)).status).toBe(404);
+    expect(upstream.seen).toHaveLength(1);
+  });
+
+  it.each([{ maxCostUsd: 0.07 }, { rules: [{ unit: "requests", limit: 1, per: "day" }] }])(
+    "is refused by a limit before anything is asked: %o",
+    async (narrowed) => {
+      const upstream = await openedUpstream();
+      const key = await mintToken(upstream.env, { user: "eve", plan: "unlimited", ...narrowed });
+      const asked = [1, 2, 3].map(() => upstream.call("GET", "/v2/own-endpoint/openai/v1/generate", { key }));
+      expect((await Promise.all(asked)).map(({ status }) => status).sort()).toEqual([200, 429, 429]);
+      expect(upstream.seen).toHaveLength(1);
+    },
+  );
+
+  it("is paid by what it says, and by what it streams", async () => {
+    const priced = await openedUpstream(() => json({ cost: 0.01 }));
+    await priced.call("GET", "/v2/own-endpoint/openai/v1/generate");
+    expect(await priced.jobs()).toMatchObject([{ costUsd: 0.01 }]);
+    const events = { headers: { "Content-Type": "text/event-stream" } };
+    const streamed = await openedUpstream(() => new Response("data: {}\n\n", events));
+    await streamed.call("GET", "/v2/own-endpoint/openai/v1/generate");
+    expect(await streamed.jobs()).toMatchObject([{ costUsd: 0.07 }]);
+  });
+
+  it("with an Idempotency-Key is made once, and is another call than a POST", async () => {
+    const upstream = await openedUpstream();
+    const headers = { "Idempotency-Key": "one" };
+    const path = "/v2/own-endpoint/openai/v1/generate";
+    const first = await upstream.call("GET", path, { headers });
+    const again = await upstream.call("GET", path, { headers });
+    expect([first.status, again.status, upstream.seen.length]).toEqual([200, 200, 1]);
+    const other = await upstream.call("POST", path, { headers, body: {} });
+    expect(await refusal(other)).toMatchObject({ status: 409, code: "IDEMPOTENCY_MISMATCH" });
+  });
+
+  it("is free where it lists the models", async () => {
+    const upstream = await openedUpstream();
+    for (const method of ["GET", "HEAD"]) {
+      expect((await upstream.call(method, "/v2/own-endpoint/openai/v1/models")).status).toBe(200);
+      expect((await upstream.call(method, `/v2/${text}/openai/v1/models`)).status).toBe(200);
+    }
+    expect(await upstream.jobs()).toEqual([]);
+  });
+});
+
+describe("attack H5: a stream that never says what it cost", () => {
   const event = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
   const sse = (body: BodyInit) => () => new Response(body, { headers: { "Content-Type": "text/event-stream" } });
   const body = { ...chat, max_tokens: 100_000, stream: true };
@@ -249,17 +312,81 @@ describe("a stream that never says what it cost", () => {
     expect(JSON.parse(upstream.seen[0]?.body ?? "")).toEqual(chat);
   });
 
-  it("is asked for its usage in a large body too, where the caller has said nothing of it", async () => {
-    for (const carried of [(text: string) => text, chunked]) {
+  describe("in a large body is asked for its usage", () => {
+    const asked = { include_usage: true };
+    const carriers = [(body: string) => body, chunked];
+    const first = (member: string) => JSON.stringify(large({ stream: true })).replace(/^\{/, `{${member},`);
+    const last = (member: string) => JSON.stringify(large({ stream: true })).replace(/\}$/, `,${member}}`);
+    async function relayed(body: string, carry: (body: string) => string | ReadableStream) {
       const upstream = new FakeUpstream(sse(event("hi")));
-      const ask = async (more: object) => {
-        await upstream.call("POST", chatOf(text), { body: carried(JSON.stringify(large(more))) });
-        return JSON.parse(upstream.seen.at(-1)?.body ?? "") as object;
-      };
-      expect(await ask({ stream: true })).toEqual(large({ stream: true, stream_options: { include_usage: true } }));
-      expect(await ask({ stream: false })).toEqual(large({ stream: false }));
-      expect(await ask({ stream: true, stream_options: {} })).toEqual(large({ stream: true, stream_options: {} }));
+      expect((await upstream.call("POST", chatOf(text), { body: carry(body) })).status).toBe(200);
+      return String(upstream.seen.at(-1)?.body);
     }
+
+    it("where the caller has said nothing of it", async () => {
+      for (const carry of carriers) {
+        const sent = await relayed(JSON.stringify(large({ stream: true })), carry);
+        expect(JSON.parse(sent)).toEqual(large({ stream: true, stream_options: asked }));
+        const whole = await relayed(JSON.stringify(large({ stream: false })), carry);
+        expect(JSON.parse(whole)).toEqual(large({ stream: false }));
+      }
+    });
+
+    it.each([
+      ["{}", asked],
+      ["null", asked],
+      [`{"include_usage":false}`, asked],
+      [`{"include_usage":null}`, asked],
+      [
+        String.raw`{"include_us\u0061ge":false,"continuous_usage_stats":true}`,
+        { ...asked, continuous_usage_stats: true },
+      ],
+      [`{"include_usage":true}`, asked],
+      [`{"pad":"${"x".repeat(300)}"}`, asked],
+    ])("whatever the caller said of it: %s", async (options, expected) => {
+      const names = [`"stream_options"`, String.raw`"stream\u005foptions"`, String.raw`"\u0073tream_option\u0073"`];
+      for (const member of names.map((name) => `${name} : ${options}`)) {
+        for (const body of [first(member), last(member)]) {
+          for (const carry of carriers) {
+            const sent = await relayed(body, carry);
+            expect((JSON.parse(sent) as object as { stream_options: object }).stream_options).toEqual(expected);
+            // No parser, whichever of two members it takes, finds the caller's.
+            expect(sent.match(/"(stream(_|\\u005f)options|\\u0073tream_option\\u0073)"/g)).toHaveLength(1);
+          }
+        }
+      }
+    });
+
+    it.each([
+      ["written twice", `"stream_options":{"include_usage":true},"stream_options":{"include_usage":false}`],
+      ["that say a member twice", `"stream_options":{"include_usage":true,"include_usage":false}`],
+      ["that are none", `"stream_options":7`],
+      ["too large to be read", `"stream_options":{"include_usage":false,"pad":"${"x".repeat(5000)}"}`],
+    ])("or refused with options %s", async (_name, member) => {
+      const upstream = new FakeUpstream(sse(event("hi")));
+      for (const body of [first(member), last(member)]) {
+        const answer = await upstream.call("POST", chatOf(text), { body });
+        expect(await refusal(answer)).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
+      }
+      expect(upstream.seen).toEqual([]);
+    });
+
+    it("or refused where whether it streams is too large to be read", async () => {
+      const upstream = new FakeUpstream(sse(event("hi")));
+      const body = JSON.stringify(large()).replace(/\}$/, `,"stream":1.${"0".repeat(5000)}}`);
+      const answer = await upstream.call("POST", chatOf(text), { body });
+      expect(await refusal(answer)).toEqual({ status: 400, code: "INVALID_REQUEST", param: "stream" });
+      expect(upstream.seen).toEqual([]);
+    });
+
+    it("or else paid for what it handed out", async () => {
+      const upstream = new FakeUpstream(sse(event("word ".repeat(2000))));
+      const body = { ...large({ stream: true, max_tokens: 100_000, stream_options: { include_usage: false } }) };
+      await upstream.call("POST", chatOf(text), { body });
+      const { usd, isAssumed } = await charged(upstream);
+      expect(isAssumed).toBe(true);
+      expect(usd).toBeGreaterThanOrEqual((2500 * 10) / 1e6);
+    });
   });
 
   it("that its caller leaves early is charged for what it had given until then", async () => {
@@ -276,7 +403,7 @@ describe("a stream that never says what it cost", () => {
   });
 });
 
-it("a caller that leaves before the answer is charged what was reserved: the upstream had the call", async () => {
+it("attack H4: a caller that leaves before the answer is charged what was reserved: the upstream had the call", async () => {
   const asked = Promise.withResolvers<void>();
   const leaving = new AbortController();
   const upstream = new FakeUpstream((_seen, request) => {

@@ -26,7 +26,7 @@ const counting = () => {
   return new FakeUpstream(() => json({ object: "chat.completion", choices: [], cost: 0.000_01, count: ++count }));
 };
 
-describe("the same call with the same key", () => {
+describe("attack M9: the same call with the same key", () => {
   it("is answered as the first one was, charged once, and sent once", async () => {
     const upstream = counting();
     const answers = [await ask(upstream), await ask(upstream), await ask(upstream)];

@@ -31,3 +31,15 @@ it("hands out each once, and what a lost call carried again", () => {
   expect(pending.take("ada")).toEqual([bind("a")]);
   expect(pending.take("eve")).toEqual([]);
 });
+
+it("fault H3: keeps nothing of payers who never call again, whoever had promised to flush", () => {
+  const pending = new PendingBinds();
+  for (let payer = 0; payer < 1000; payer++) pending.add(`payer-${payer}`, [bind("a")], now + payer);
+  pending.take("payer-0");
+  expect(pending.size).toBe(1000);
+  pending.add("payer-1", [bind("b")], now + 60_000);
+  pending.add("ada", [bind("c")], now + 10 * 60_000 + pending.flushMs + 999);
+  expect(pending.size).toBe(2);
+  expect(pending.take("payer-1")).toEqual([bind("a"), bind("b")]);
+  expect(pending.take("payer-999")).toEqual([]);
+});

@@ -1,7 +1,8 @@
 // A retry of a job that others share is a job of its own; of one that nobody shares it is the same job once more.
-import { runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { SharedRequest } from "../../../src/gateway/images/shared-request.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
@@ -11,7 +12,7 @@ import { MeterTap } from "./meter-tap.ts";
 let world: World;
 let tap: MeterTap;
 let studio: Studio;
-/** The objects of jobs and flights that were asked. */
+/** The objects of shared requests that were asked. */
 let woken: string[];
 
 afterEach(emptyStorage);
@@ -21,9 +22,9 @@ beforeEach(() => {
   woken = [];
   const getByName = (name: string) => {
     woken.push(name);
-    return env.GENERATION.getByName(name);
+    return env.SHARED_REQUEST.getByName(name);
   };
-  studio = new Studio({ USER_METER: tap.namespace, GENERATION: { getByName } });
+  studio = new Studio({ USER_METER: tap.namespace, SHARED_REQUEST: { getByName } });
 });
 
 const failed = { status: "FAILED", error: "out of memory" };
@@ -34,6 +35,15 @@ async function submit(token: string): Promise<string> {
 
 const ask = (operation: string, id: string, token: string, method = "GET") =>
   studio.ask(`/v2/${model}/${operation}/${id}`, token, method);
+const flightOf = () => env.SHARED_REQUEST.getByName(woken[0] ?? "");
+const clockOf = (now: number) =>
+  runInDurableObject(flightOf(), (object: SharedRequest) => {
+    object.clock = () => now;
+  });
+const keptUntil = () =>
+  runInDurableObject(flightOf(), (_object, { storage: { sql } }) =>
+    Number(sql.exec("SELECT MIN(until) AS at FROM kept").one()["at"]),
+  );
 const lastRetryOf = () => {
   const [request] = tap.of("admit").at(-1) ?? [];
   return (request as AdmitRequest | undefined)?.retryOf;
@@ -66,14 +76,32 @@ describe("a failed job that two requests share", () => {
     expect(await charged("ada")).toMatchObject({ microUsd: 2500, open: 0 });
   });
 
-  it("is not retryable where its input is not held any more", async () => {
+  it.each([
+    ["the first one", 0],
+    ["the other one", 1],
+  ])("attack C2: is run again for all by nobody where its flight is forgotten: by %s", async (_name, which) => {
     const token = await studio.token("ada");
-    const [, second] = await shared(token);
-    const flight = woken.find((name) => name.startsWith("reuse/")) ?? "";
-    expect(await runDurableObjectAlarm(env.GENERATION.getByName(flight))).toBe(true);
-    const refused = await ask("retry", second, token, "POST");
+    const ids = await shared(token);
+    await clockOf(Date.now() + 31 * 60_000);
+    expect(await runDurableObjectAlarm(flightOf())).toBe(true);
+    const refused = await ask("retry", ids[which] ?? "", token, "POST");
     expect(await refused.clone().json()).toMatchObject({ detail: expect.stringContaining("submit it again") });
     await expectProblem(refused, "NOT_RETRYABLE");
+    expect(world.count("/retry")).toBe(0);
+    expect(await charged("ada")).toMatchObject({ microUsd: 0, open: 0 });
+  });
+
+  it("attack C2: is known to be shared when it runs for an hour, and fails", async () => {
+    const token = await studio.token("ada");
+    world.submitted = () => ({ status: "IN_PROGRESS" });
+    const [first = ""] = [await submit(token), await submit(token)];
+    expect(await keptUntil()).toBeGreaterThan(Date.now() + 24 * 60 * 60_000);
+    await clockOf(Date.now() + 60 * 60_000);
+    world.becomes("job-1", failed);
+    expect(await (await ask("status", first, token)).json()).toMatchObject({ status: "FAILED" });
+    const again = await (await ask("retry", first, token, "POST")).json<{ id: string }>();
+    expect(again.id).not.toBe(first);
+    expect([world.count("/retry"), world.count("/run")]).toEqual([0, 2]);
   });
 
   it("is not retryable while it runs", async () => {
@@ -96,4 +124,18 @@ it("a failed job of one request is retried as the same job, in one chain", async
   const [upstreamId, admission] = id.split(".");
   expect(lastRetryOf()).toEqual({ admission, upstreamId });
   expect(world.count("/retry")).toBe(1);
+});
+
+it("a failed job of one request is retried again, each time within half an hour of its last end", async () => {
+  const token = await studio.token("ada");
+  world.submitted = () => failed;
+  const id = await submit(token);
+  const begun = Date.now();
+  for (const minutes of [0, 25, 50]) {
+    await clockOf(begun + minutes * 60_000);
+    world.becomes("job-1", failed);
+    expect(await (await ask("status", id, token)).json()).toMatchObject({ status: "FAILED" });
+    expect((await ask("retry", id, token, "POST")).status).toBe(200);
+  }
+  expect([world.count("/retry"), world.count("/run")]).toEqual([3, 1]);
 });

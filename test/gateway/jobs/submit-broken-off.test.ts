@@ -36,7 +36,10 @@ it.each([
 
 it.each([run, chat])("a %s is read no further where nobody takes it", async (_name, path, body) => {
   const upstream = new FakeUpstream(() => json({ error: "bad gateway" }, 502));
-  for (let failures = 0; failures < 20; failures++) await upstream.call("GET", `/v2/${model}/health`);
+  const [, , called] = path.split("/");
+  for (const user of ["ada", "bob", "eve", "mallory", "zed"]) {
+    await upstream.call("GET", `/v2/${called}/health`, { key: await upstream.token(user) });
+  }
   const cancel = vi.fn();
   const bytes = new TextEncoder().encode(body);
   const begun = new ReadableStream({ start: (client) => client.enqueue(bytes), cancel, type: "bytes" });

@@ -1,7 +1,7 @@
 // A submit that nobody knows the fate of: its place is free at once, its money after a minute, and a later word settles it.
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { UserMeter } from "../../../src/index.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { FakeUpstream, json, mintToken, prompt, watchCanary } from "./fake-upstream.ts";
@@ -72,10 +72,14 @@ it("a notice that comes later names the job that the alarm asks about two second
       return { status: "COMPLETED", costMicroUsd: 500_000, completedAt: Date.now() };
     };
   });
+  const warned = vi.spyOn(console, "warn");
   const notice = { id: "job-9", status: "COMPLETED" };
   expect((await upstream.call("POST", new URL(webhook).pathname, { body: notice, key: "none" })).status).toBe(200);
   expect(upstream.seen).toHaveLength(1);
   await wait(2_500);
   expect(asked).toEqual(["job-9"]);
   expect(await jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.5 }]);
+  const said = warned.mock.calls.flat().join();
+  expect(said).toContain("only a notice named this job");
+  expect(said).not.toContain("no cost in the answer");
 });

@@ -15,17 +15,19 @@ beforeEach(() => {
 /** Objects of pictures that an isolate asks for. */
 function watched() {
   const woken: string[] = [];
-  const getByName = (name: string) => {
-    woken.push(name);
-    return env.GENERATION.getByName(name);
-  };
-  return { woken, GENERATION: { getByName } };
+  const watch = (namespace: { getByName: (name: string) => unknown }) => ({
+    getByName: (name: string) => {
+      woken.push(name);
+      return namespace.getByName(name);
+    },
+  });
+  return { woken, JOB_MEDIA: watch(env.JOB_MEDIA), SHARED_REQUEST: watch(env.SHARED_REQUEST) };
 }
 
 it("attack M4: each new visitor's hit is one call of his meter, and no object of a picture", async () => {
   const tap = new MeterTap();
-  const { woken, GENERATION } = watched();
-  const shared = new Studio({ REUSE_SCOPE: "shared", USER_METER: tap.namespace, GENERATION });
+  const { woken, ...objects } = watched();
+  const shared = new Studio({ REUSE_SCOPE: "shared", USER_METER: tap.namespace, ...objects });
   await shared.paint(await shared.token("ada"));
   const visitors = ["bob", "eve", "mallory"];
   for (const user of visitors) {

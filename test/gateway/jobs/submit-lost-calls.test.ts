@@ -27,7 +27,7 @@ function stage(answer: () => Response = () => json({ id: "job-1", status: "IN_QU
   return { tap, upstream, losing };
 }
 
-describe("faults H3: a lost answer of", () => {
+describe("fault H3: a lost answer of", () => {
   it("admit leaves nothing reserved, no place and no key taken", async () => {
     const { upstream, losing } = stage();
     losing("admit", 1);
@@ -54,7 +54,7 @@ describe("faults H3: a lost answer of", () => {
   });
 });
 
-describe("faults M5: the id of a job", () => {
+describe("fault M5: the id of a job", () => {
   it("that has a key is told at once, and again where the call was lost", async () => {
     const { tap, upstream, losing } = stage();
     losing("bind", 2, "question");
@@ -97,7 +97,7 @@ describe("faults M5: the id of a job", () => {
   });
 });
 
-it("faults M16: runsync again with its key gets the kept result of a job that the upstream forgot", async () => {
+it("fault M16: runsync again with its key gets the kept result of a job that the upstream forgot", async () => {
   const { upstream } = stage(() => json({ id: "job-1", status: "IN_QUEUE" }));
   const first = await (await upstream.submit("runsync", prompt, key)).json<{ id: string }>();
   const [, admission = ""] = first.id.split(".");

@@ -26,6 +26,19 @@ async function heardOf(answer: Answer, operation = "run", body: unknown = prompt
   return { after, upstream, response };
 }
 
+const vast = "x".repeat(300 * 1024);
+
+/** Of a large answer, to its end or to where it breaks off. */
+async function heardOfNameless(answer: Answer): Promise<string[]> {
+  const tap = new MeterTap();
+  const upstream = new FakeUpstream(answer, { USER_METER: tap.namespace });
+  await upstream
+    .submit("runsync", prompt)
+    .then((response) => response.arrayBuffer())
+    .catch(() => {});
+  return tap.names();
+}
+
 describe("a submit that the upstream did not take is given back at once", () => {
   it.each([301, 307, 400, 401, 404, 409, 413, 422, 429, 503, 521, 523])("attack M5: %i", async (code) => {
     const { after, upstream } = await heardOf(status(code));
@@ -58,13 +71,22 @@ describe("a submit that the upstream may have taken is left in doubt", () => {
     for (const operation of ["run", "runsync"]) expect((await heardOf(answer, operation)).after).toEqual(["doubt"]);
   });
 
-  it("a large answer without an id", async () => {
-    const tap = new MeterTap();
-    const vast = () => json({ status: "COMPLETED", output: { note: "x".repeat(300 * 1024) } });
-    const upstream = new FakeUpstream(vast, { USER_METER: tap.namespace });
-    await upstream.submit("runsync", prompt);
-    expect(tap.names()).toEqual(["admit", "doubt"]);
+  it("a large answer without an id, of a job that waits", async () => {
+    expect(await heardOfNameless(() => json({ status: "IN_QUEUE", note: vast }))).toEqual(["admit", "doubt"]);
   });
+
+  it("a large answer that broke off before its id: what of it was handed out is paid", async () => {
+    const half = `{"status":"COMPLETED","output":{"text":"${vast}`;
+    const answer = () => new Response(half, { headers: { "Content-Type": "application/json" } });
+    expect(await heardOfNameless(answer)).toEqual(["admit", "handOut", "doubt"]);
+  });
+});
+
+it("a large answer without an id, of a job that is done, is paid: whoever was given its output asks no more", async () => {
+  expect(await heardOfNameless(() => json({ status: "COMPLETED", output: { note: vast } }))).toEqual([
+    "admit",
+    "settle",
+  ]);
 });
 
 it("a retry that was refused, and one that broke, are told apart as a submit is", async () => {

@@ -3,6 +3,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { resultKey } from "../../../src/gateway/kept-result.ts";
+import { type OpenRow, readOpen } from "../../../src/gateway/quota/job-rows.ts";
 import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
@@ -61,7 +62,9 @@ describe("a job that nobody follows", () => {
     await at(noon + 10 * minuteMs);
     await ring();
     const upstreamId = `ref-${admission}`;
-    expect(asked.mock.calls).toEqual([[{ model: "flux", upstreamId, owner: "user:ada", admission }]]);
+    expect(asked.mock.calls).toEqual([
+      [{ model: "flux", upstreamId, owner: "user:ada", admission, first: admission }, expect.anything()],
+    ]);
     expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
     expect(await env.IMAGES.get(resultKey(admission))).toBe('{"status":"COMPLETED"}');
     expect(await meter().job(admission)).toMatchObject({ status: "COMPLETED", endedAt: noon + 5000 });
@@ -74,7 +77,7 @@ describe("a job that nobody follows", () => {
     await answering(async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon }));
     for (let count = 0; count < 12; count++) await bound(timing);
     const due = await runInDurableObject(stub(), (_object, state) =>
-      state.storage.sql.exec<{ dueAt: number }>("SELECT dueAt FROM jobs").toArray(),
+      state.storage.sql.exec<OpenRow>("SELECT * FROM jobs").toArray().map(readOpen),
     );
     for (const { dueAt } of due) {
       expect(dueAt).toBeGreaterThanOrEqual(noon + earliest);
@@ -153,6 +156,23 @@ describe("a job that nobody follows", () => {
     await ring();
     expect(asked).toHaveBeenCalledTimes(2);
   });
+});
+
+it("large answers that come at once are held one after the other", async () => {
+  for (let n = 0; n < 6; n++) await bound();
+  let held = 0;
+  let most = 0;
+  await answering(async (_job, large) => {
+    await large?.turn();
+    held += 1;
+    most = Math.max(most, held);
+    await Promise.resolve().then(() => Promise.resolve());
+    held -= 1;
+    return "unreachable";
+  });
+  await at(noon + 12 * minuteMs);
+  await ring();
+  expect(most).toBe(1);
 });
 
 describe("a reservation that nobody settles", () => {

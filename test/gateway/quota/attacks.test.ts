@@ -7,6 +7,7 @@ import { newAdmission } from "../../../src/gateway/admission.ts";
 import { networkOf } from "../../../src/gateway/identity/address.ts";
 import { budgetName } from "../../../src/gateway/quota/budget.ts";
 import type { AdmitRequest, Hit } from "../../../src/gateway/quota/metering.ts";
+import { Network } from "../../../src/gateway/quota/network.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
@@ -227,6 +228,28 @@ describe("attack H4: text for nothing", () => {
     await audit();
   });
 
+  it.each(["CANCELLED", "TIMED_OUT"] as const)(
+    "told by a webhook, of a job that nobody asks about: %s",
+    async (end) => {
+      const asked = await accepted({ ...job, webhook: "https://app.example/hook" });
+      await seen(asked, noon + 1, end);
+      expect((await totals()).assumed).toBe(0);
+      await meter().notify(asked.admission, JSON.stringify({ status: end, output: ["x".repeat(40_000)] }));
+      const { assumed } = await totals();
+      expect(assumed).toBeGreaterThan(0);
+      await meter().handOut(asked.admission, { ...handed, pieces: 1, whole: true });
+      expect((await totals()).assumed).toBe(assumed);
+      await audit();
+    },
+  );
+
+  it("a webhook without output hands nothing out", async () => {
+    const asked = await accepted({ ...job, webhook: "https://app.example/hook" });
+    await seen(asked, noon + 1, "TIMED_OUT");
+    await meter().notify(asked.admission, JSON.stringify({ status: "TIMED_OUT" }));
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
+
   it("a retry pays for what was handed out before it", async () => {
     const first = await accepted(job);
     await meter().handOut(first.admission, handed);
@@ -283,7 +306,7 @@ describe("attack M4: answers from the cache, without end", () => {
   });
 });
 
-describe("attacks M5, L1: an upstream that refuses, or says nothing of use", () => {
+describe("attack M5, attack L1: an upstream that refuses, or says nothing of use", () => {
   const few = { plan: "few", planFrom: "token" as const, plans: JSON.stringify({ few: [{ unit: "jobs", limit: 1 }] }) };
 
   it("in doubt the place is free at once, the money in a minute, and nothing is charged", async () => {
@@ -362,11 +385,34 @@ describe("attack M7: meters of addresses that only look", () => {
     expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 20_000 });
   });
 
-  it("what the operator set outlives any silence", async () => {
-    await meter().configure({ plan: "pro", grants: [] });
+  const endedAt = noon + 100 * dayMs;
+  const grants = [{ unit: "usd", amount: 5_000_000, expiresAt: endedAt }] as const;
+  it.each([
+    ["a grant", () => meter().configure({ grants })],
+    ["a token's revocation", () => meter().revoke("user:ada", noon, { id: "jti", expiresAt: endedAt })],
+  ])("%s keeps one until it has ended, and no longer", async (_what, set) => {
+    await set();
     await at(noon + 71 * dayMs);
     await runDurableObjectAlarm(stubOf(payer));
-    expect((await meter().settings()).plan).toBe("pro");
+    expect(await tablesOf(payer)).toContain("state");
+    const rings = await runInDurableObject(stubOf(payer), (_object, { storage }) => storage.getAlarm());
+    await at(Number(rings));
+    expect(Number(rings)).toBeGreaterThan(endedAt);
+    await runDurableObjectAlarm(stubOf(payer));
+    expect(await tablesOf(payer)).toEqual([]);
+  });
+
+  it.each([
+    ["a plan", () => meter().configure({ plan: "pro", grants: [] })],
+    ["rules", () => meter().configure({ rules: [], grants: [] })],
+    ["a user's revocation", () => meter().revoke("user:ada", noon)],
+  ])("%s that the operator set outlives any silence", async (_what, set) => {
+    await set();
+    for (const later of [71, 142, 300]) {
+      await at(noon + later * dayMs);
+      await runDurableObjectAlarm(stubOf(payer));
+    }
+    expect(await tablesOf(payer)).toContain("state");
   });
 });
 
@@ -436,11 +482,7 @@ describe("attack M8: a /48 full of addresses", () => {
 
   it("lets nobody in where it cannot be reached", async () => {
     const [name = ""] = addresses;
-    await runInDurableObject(stubOf(network), (object) => {
-      object.admit = () => {
-        throw new Error("away");
-      };
-    });
+    vi.spyOn(Network.prototype, "admit").mockRejectedValue(new Error("away"));
     expect(codeOf(await visit(name))).toBe("METER_UNAVAILABLE");
     expect((await meterOf(name).usage(claims)).totals.reserved).toBe(0);
   });

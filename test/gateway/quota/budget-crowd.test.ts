@@ -35,9 +35,9 @@ class Payer {
   }
 
   async admit(needed = reserve): Promise<string | undefined> {
-    const answer =
-      this.#tryAdmit(needed) ?? (await this.slices.admit(needed, this.#crowd.clock, () => this.#tryAdmit(needed)));
-    return codeOf(answer);
+    const { clock } = this.#crowd;
+    const again = () => this.#tryAdmit(needed);
+    return codeOf(again() ?? (await this.slices.admit({ needed, day: () => dayOf(clock()), clock, again })));
   }
 
   #tryAdmit(needed: number): AdmitAnswer | undefined {

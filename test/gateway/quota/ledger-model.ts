@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
 import { newAdmission } from "../../../src/gateway/admission.ts";
+import type { Job } from "../../../src/gateway/quota/job.ts";
+import { type EndedRow, type OpenRow, readEnded, readOpen } from "../../../src/gateway/quota/job-rows.ts";
 import type { AdmitAnswer, AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
 import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
@@ -155,17 +157,8 @@ interface Known {
   truth: UpstreamAnswer;
 }
 
-interface Row extends Record<string, SqlStorageValue> {
-  admission: string;
-  account: string;
-  operation: string;
-  place: number;
-  reserved: number;
-  charged: number | null;
-  assumed: number | null;
-  admittedAt: number;
-  endedAt: number | null;
-}
+/** An open job has no charge. */
+type Row = Omit<Job, "charged" | "assumed"> & { readonly charged: number | null; readonly assumed: number | null };
 
 export class Ledger {
   readonly #state: DurableObjectState;
@@ -443,13 +436,13 @@ export class Ledger {
   }
 
   #expectOneCharge(rows: readonly Row[]): void {
-    const bound = new Map<string, number>();
+    const charged = new Map<string, number>();
     for (const row of rows) {
       const known = this.#jobs.find(({ asked }) => asked.admission === row.admission);
-      if (!known || row["boundAt"] === null || !row.charged) continue;
-      bound.set(known.chain, (bound.get(known.chain) ?? 0) + 1);
+      if (!known || !row.charged) continue;
+      charged.set(known.chain, (charged.get(known.chain) ?? 0) + 1);
     }
-    for (const [chain, charges] of bound) expect([chain, charges]).toEqual([chain, 1]);
+    for (const [chain, charges] of charged) expect([chain, charges]).toEqual([chain, 1]);
   }
 
   /** Days later nothing is open and nothing owed, whatever became of the answers. */
@@ -467,9 +460,10 @@ export class Ledger {
   #rows(): Row[] {
     const { sql } = this.#state.storage;
     const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name IN ('jobs', 'ended')");
-    return tables.toArray().flatMap(({ name }) => {
-      const rows = sql.exec<Row>(`SELECT * FROM ${name}`).toArray();
-      return name === "ended" ? rows : rows.map((row) => ({ ...row, charged: null, assumed: null, endedAt: null }));
+    return tables.toArray().flatMap(({ name }): Row[] => {
+      if (name === "ended") return sql.exec<EndedRow>("SELECT * FROM ended").toArray().map(readEnded);
+      const open = sql.exec<OpenRow>("SELECT * FROM jobs").toArray().map(readOpen);
+      return open.map((job) => ({ ...job, charged: null, assumed: null }));
     });
   }
 

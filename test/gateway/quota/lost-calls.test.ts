@@ -139,6 +139,31 @@ describe("fault M4: a short ttl's end is not asked for", () => {
   });
 });
 
+describe("retries whose answers are all lost, of a job that the upstream never tells of again", () => {
+  const retryOf = (admission: string) =>
+    request({ operation: "retry", retryOf: { admission, upstreamId: "job-1" }, hasNotice: false });
+
+  it.each(["FAILED", "COMPLETED"] as const)("are one charge, after it %s", async (status) => {
+    const first = await accepted();
+    await meter().settle(ending(first.admission, { status, costMicroUsd: 7000 }));
+    const retries = [retryOf(first.admission), retryOf(first.admission), retryOf(first.admission)];
+    for (const retry of retries) {
+      expect(await meter().admit(retry)).toMatchObject({ admitted: true });
+      await meter().doubt(retry.admission);
+    }
+    await answering(async () => "unreachable");
+    await at(noon + 20 * minuteMs);
+    await ring();
+    const inDoubt = { known: 0, assumed: 0, reserved: 0 };
+    const stated = { known: 7000, assumed: 0, reserved: 0 };
+    expect(await totals()).toEqual(status === "FAILED" ? inDoubt : stated);
+    // And what is known of it at last is its one cost.
+    const truth = { upstreamId: "job-1", askedAt: noon + 30 * minuteMs, costMicroUsd: 9000 };
+    await meter().settle(ending(first.admission, { status: "COMPLETED", ...truth }));
+    expect(await totals()).toEqual(status === "FAILED" ? { ...stated, known: 9000 } : stated);
+  });
+});
+
 describe("fault M5: a lost binding", () => {
   it("does not free the key for a second job", async () => {
     const job = request({ idempotency: { key: "k", fingerprint: "f" } });
@@ -162,12 +187,7 @@ describe("fault M8: a budget that hangs", () => {
     };
     const counted = { leases, counters: { consumed: () => 0 }, transaction: <T>(work: () => T) => work() };
     const slices = new BudgetSlices("a", counted, () => hanging, 5);
-    const ask = () =>
-      slices.admit(
-        1,
-        () => noon,
-        () => undefined,
-      );
+    const ask = () => slices.admit({ needed: 1, day: () => dayOf(noon), clock: () => noon, again: () => undefined });
     expect((await Promise.all([ask(), ask()])).map(codeOf)).toEqual(["METER_UNAVAILABLE", "METER_UNAVAILABLE"]);
     leases.postpone(dayOf(noon), noon);
     await slices.report(() => noon);
@@ -227,6 +247,17 @@ describe("fault L4: a budget that is behind midnight already", () => {
       code: "QUOTA_EXCEEDED",
       retryAfterSeconds: 1,
     });
+  });
+});
+
+describe("fault L5: a token that a host ahead of the operator's minted", () => {
+  it.each([
+    ["a second before, by a clock two seconds ahead", noon - 1000 + 2000, "TOKEN_REVOKED"],
+    ["in the same moment, by a clock five seconds ahead", noon + 5000, "TOKEN_REVOKED"],
+    ["afterwards", noon + 5001, undefined],
+  ])("is revoked with all the others, where it was minted %s", async (_when, issuedAt, code) => {
+    await meter().revoke("user:ada", noon);
+    expect(codeOf(await meter().admit(request({ bearer: { issuedAt, tokenId: "jti" } })))).toBe(code);
   });
 });
 

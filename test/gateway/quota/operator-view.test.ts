@@ -1,10 +1,11 @@
 // What the operator sees of a user, what she may name, and how soon what she changes holds everywhere.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { newAdmission } from "../../../src/gateway/admission.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
 import { FakeUpstream, json, mintToken, model, prompt } from "../jobs/fake-upstream.ts";
-import { meterOf, request } from "./admissions.ts";
+import { codeOf as codeOfVerdict, meterOf, request } from "./admissions.ts";
 
 const key = testSettings.ADMIN_TOKEN;
 const admin = (method: string, path: string, body?: unknown, within = isolate()) =>
@@ -97,6 +98,65 @@ describe("a user", () => {
     ] as const) {
       const refused = await refusalOf(await admin(method, `/users/${user}`, body));
       expect(refused).toMatchObject({ code: "INVALID_REQUEST", detail: expect.stringMatching(/addr:203\.0\.113\.7/) });
+    }
+  });
+});
+
+describe("attack M8: a /48 of visitors", () => {
+  const network = "addr:2001:db8:1::/48";
+  const path = "/users/addr:2001:db8:1::%2F48";
+  const visit = async (at: number) => {
+    const now = Date.now();
+    const visitor = { plan: "anonymous", planFrom: "session", owner: `anon:${at}`, network } as const;
+    const job = request({ ...visitor, admission: newAdmission(now) });
+    return codeOfVerdict(await meterOf(`addr:2001:db8:1:${at.toString(16)}::/64`).admit(job));
+  };
+  const requestsOf = async (answer: Promise<Response>) => {
+    const { limits } = (await read(answer)) as { limits: { name: string; limit: number; used: number }[] };
+    const { limit, used } = limits.find(({ name }) => name === "requests-day") ?? { limit: 0, used: 0 };
+    return { limit, used };
+  };
+
+  it("is read by its name, under ten times its visitors' plan", async () => {
+    expect((await admin("GET", path)).status).toBe(404);
+    for (const at of [1, 2]) expect(await visit(at)).toBeUndefined();
+    const shown = await read(admin("GET", path));
+    expect(shown).toMatchObject({ user: network, plan: "anonymous", spent: { reservedUsd: 0.04 } });
+    expect(await requestsOf(admin("GET", path))).toEqual({ limit: 300, used: 2 });
+    expect(await requestsOf(admin("GET", "/users/addr:2001:db8:1:1::%2F64"))).toEqual({ limit: 30, used: 1 });
+  });
+
+  it("is narrowed and widened by the operator's rules as they stand, by a plan ten times, and by grants", async () => {
+    const rules = [{ unit: "requests", limit: 2, per: "day" }];
+    expect(await requestsOf(admin("PATCH", path, { rules }))).toEqual({ limit: 2, used: 0 });
+    for (const at of [1, 2]) expect(await visit(at)).toBeUndefined();
+    expect(await visit(3)).toBe("RATE_LIMITED");
+    await admin("POST", `${path}/grant`, { unit: "requests", amount: 1 });
+    expect(await visit(3)).toBeUndefined();
+    expect(await visit(4)).toBe("RATE_LIMITED");
+    expect(await requestsOf(admin("PATCH", path, { rules: null, plan: "free" }))).toEqual({ limit: 5001, used: 3 });
+    expect(await visit(4)).toBeUndefined();
+  });
+
+  it("is reset, and recounted of its visitors' jobs", async () => {
+    await admin("PATCH", path, { rules: [{ unit: "requests", limit: 1, per: "day" }] });
+    expect(await visit(1)).toBeUndefined();
+    expect(await visit(2)).toBe("RATE_LIMITED");
+    await admin("POST", `${path}/reset`, {});
+    expect(await visit(2)).toBeUndefined();
+    const counted = { usd: 0, assumedUsd: 0, reservedUsd: 0.04, jobs: 2 };
+    expect(await read(admin("POST", `${path}/recount`, {}))).toEqual({ was: counted, is: counted, off: [] });
+  });
+
+  it("is one meter, however it is written", async () => {
+    await visit(1);
+    for (const name of ["addr:2001:DB8:0001::%2F48", "addr:2001:db8:1:0:0::%2F48", "addr:2001:db8:1:7::1%2F48"]) {
+      expect(await read(admin("GET", `/users/${name}`))).toMatchObject({ user: network });
+    }
+    for (const name of ["addr:2001:db8:1::%2F32", "addr:203.0.113.7%2F48", "addr:2001:db8:1::", "addr:nobody%2F64"]) {
+      expect(await refusalOf(await admin("PATCH", `/users/${name}`, { plan: "pro" }))).toMatchObject({
+        code: "INVALID_REQUEST",
+      });
     }
   });
 });

@@ -6,7 +6,7 @@ import { budgetName } from "../../../src/gateway/quota/budget.ts";
 import { BudgetSlices } from "../../../src/gateway/quota/budget-slices.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { testSettings } from "../../support/settings.ts";
+import { deployedSettings, testSettings } from "../../support/settings.ts";
 import { codeOf, ending, meterOf, request, stubOf } from "./admissions.ts";
 
 const key = testSettings.ADMIN_TOKEN;
@@ -193,6 +193,29 @@ describe("the operator's plans", () => {
     expect(await read(admin("GET", "/plans/free"))).toEqual({ plan: "free", rules });
     const { limits } = await read<{ limits: object[] }>(usageOf(await mint("ada", { plan: "free" }), within));
     expect(limits).toMatchObject([{ name: "requests-hour", limit: 7 }]);
+  });
+});
+
+describe("a list of plans", () => {
+  const rules = [{ unit: "jobs", limit: 7 }];
+
+  it("has the operator's beside the built-in ones, and is told to whoever asks for another", async () => {
+    await admin("PUT", "/plans/team", { rules });
+    const { plans } = await read<{ plans: { plan: string }[] }>(admin("GET", "/plans"));
+    expect(plans).toContainEqual({ plan: "team", rules });
+    expect(plans.map(({ plan }) => plan)).toEqual(["anonymous", "free", "pro", "unlimited", "developer", "team"]);
+    expect(await read(admin("GET", "/plans/taem"))).toMatchObject({
+      status: 404,
+      code: "NOT_FOUND",
+      detail: 'plan: "taem" is not known; there are anonymous, free, pro, unlimited, developer, team',
+    });
+  });
+
+  it("has no plan of a developer's machine in a deployment", async () => {
+    const { plans } = await read<{ plans: { plan: string }[] }>(
+      admin("GET", "/plans", undefined, isolate(deployedSettings)),
+    );
+    expect(plans.map(({ plan }) => plan)).toEqual(["anonymous", "free", "pro", "unlimited"]);
   });
 });
 

@@ -52,6 +52,38 @@ describe("an admission", () => {
     expect(await meter().job(job.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 15_000 });
   });
 
+  it.each([
+    ["COMPLETED", 99_000],
+    ["COMPLETED", 0],
+    ["FAILED", null],
+  ] as const)(
+    "that ended at a known cost is charged no other by %s at %s that brings its picture",
+    async (status, costMicroUsd) => {
+      const job = request();
+      await meter().admit(job);
+      await meter().bind([{ admission: job.admission, upstreamId: "job-1" }]);
+      await meter().settle(ending(job.admission));
+      const facts = { model: "flux", cost: 0.015, size: null, completedAt: noon, owner: "user:ada" };
+      const url = "https://cdn.example.net/a.png";
+      const media = [{ key: "k", media: { ...facts, url, field: "image_url", expiresAt: noon + 1000 } as const }];
+      expect(await meter().settle(ending(job.admission, { status, costMicroUsd, media }))).toMatchObject({
+        first: false,
+        chargedMicroUsd: 15_000,
+      });
+      expect(await totals()).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
+      expect(await meter().job(job.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 15_000 });
+    },
+  );
+
+  it("that joins another's job reserves and pays nothing, whatever it was said to cost", async () => {
+    const job = request({ joined: true });
+    expect(await meter().admit(job)).toMatchObject({ admitted: true });
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+    await meter().bind([{ admission: job.admission, upstreamId: "job-1" }]);
+    expect(await meter().settle(ending(job.admission))).toMatchObject({ first: true, chargedMicroUsd: 0 });
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
+
   it("that is asked for twice counts once", async () => {
     const job = request({ plan: "one", plans: plansText({ one: [{ unit: "requests", limit: 1, per: "day" }] }) });
     expect(await meter().admit(job)).toMatchObject({ admitted: true });

@@ -46,10 +46,26 @@ describe("an endpoint", () => {
     const { id: templateId } = await template("north", { name: "named so", env: { A: "1" } });
     const made = await ask("north", "POST", "/endpoints", { templateId });
     expect(made).toEqual({
-      ...{ id: made.id, name: "named so", templateId, userId: "north", createdAt: made["createdAt"], version: 0 },
-      ...{ computeType: "GPU", gpuCount: 1, gpuTypeIds: ["NVIDIA GeForce RTX 4090"], vcpuCount: 2, env: { A: "1" } },
-      ...{ idleTimeout: 5, scalerType: "QUEUE_DELAY", scalerValue: 4, executionTimeoutMs: 600_000 },
-      ...{ workersMin: 0, workersMax: 3, dataCenterIds: [...dataCenterIds], instanceIds: [], networkVolumeIds: [] },
+      id: made.id,
+      name: "named so",
+      templateId,
+      userId: "north",
+      createdAt: made["createdAt"],
+      version: 0,
+      computeType: "GPU",
+      gpuCount: 1,
+      gpuTypeIds: ["NVIDIA GeForce RTX 4090"],
+      vcpuCount: 2,
+      env: { A: "1" },
+      idleTimeout: 5,
+      scalerType: "QUEUE_DELAY",
+      scalerValue: 4,
+      executionTimeoutMs: 600_000,
+      workersMin: 0,
+      workersMax: 3,
+      dataCenterIds: [...dataCenterIds],
+      instanceIds: [],
+      networkVolumeIds: [],
     });
     expect(await ask("north", "GET", `/endpoints/${made.id}`)).toEqual(made);
     expect(await list()).toEqual([made]);
@@ -58,10 +74,24 @@ describe("an endpoint", () => {
   it("keeps every field, and tolerates those it does not know", async () => {
     const [one, two] = [await volume("north"), await volume("north")];
     const body = {
-      ...{ allowedCudaVersions: ["12.8"], cpuFlavorIds: ["cpu3c"], computeType: "CPU", dataCenterIds: ["EU-RO-1"] },
-      ...{ executionTimeoutMs: 5000, flashboot: true, gpuCount: 2, gpuTypeIds: ["NVIDIA L4", "NVIDIA A40"] },
-      ...{ idleTimeout: 60, minCudaVersion: "12.8", name: "whole", scalerType: "REQUEST_COUNT", scalerValue: 7 },
-      ...{ vcpuCount: 8, workersMax: 9, workersMin: 2, networkVolumeId: one.id, networkVolumeIds: [two.id] },
+      allowedCudaVersions: ["12.8"],
+      cpuFlavorIds: ["cpu3c"],
+      computeType: "CPU",
+      dataCenterIds: ["EU-RO-1"],
+      executionTimeoutMs: 5000,
+      flashboot: true,
+      gpuCount: 2,
+      gpuTypeIds: ["NVIDIA L4", "NVIDIA A40"],
+      idleTimeout: 60,
+      minCudaVersion: "12.8",
+      name: "whole",
+      scalerType: "REQUEST_COUNT",
+      scalerValue: 7,
+      vcpuCount: 8,
+      workersMax: 9,
+      workersMin: 2,
+      networkVolumeId: one.id,
+      networkVolumeIds: [two.id],
     };
     const made = await endpoint("north", { ...body, tags: ["x"] });
     const { gpuTypeIds: _, ...kept } = body;

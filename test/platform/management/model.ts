@@ -31,7 +31,11 @@ type Kind = "pods" | "endpoints" | "networkvolumes";
 
 const hourMs = 3_600_000;
 const emptyBooks = (): Books => ({
-  ...{ auths: new Set(), templates: new Map(), volumes: new Map(), pods: new Map(), endpoints: new Map() },
+  auths: new Set(),
+  templates: new Map(),
+  volumes: new Map(),
+  pods: new Map(),
+  endpoints: new Map(),
 });
 
 export class Model {

@@ -19,16 +19,22 @@ describe("a Pod", () => {
   it("runs at once, at the price of what it is made of", async () => {
     const made = await pod("north", { gpuTypeIds: ["NVIDIA L4", "NVIDIA A40"], gpuCount: 2, name: "two" });
     expect(made).toMatchObject({
-      ...{
-        desiredStatus: "RUNNING",
-        name: "two",
-        image: "example.com/pod:1",
-        costPerHr: 0.86,
-        adjustedCostPerHr: 0.86,
-      },
-      ...{ containerDiskInGb: 50, volumeInGb: 20, volumeMountPath: "/workspace", ports: ["8888/http", "22/tcp"] },
-      ...{ gpu: { id: "NVIDIA L4", count: 2 }, memoryInGb: 48, interruptible: false, locked: false, publicIp: null },
-      ...{ lastStartedAt: at(noon), lastStatusChange: `Rented by user: ${at(noon)}` },
+      desiredStatus: "RUNNING",
+      name: "two",
+      image: "example.com/pod:1",
+      costPerHr: 0.86,
+      adjustedCostPerHr: 0.86,
+      containerDiskInGb: 50,
+      volumeInGb: 20,
+      volumeMountPath: "/workspace",
+      ports: ["8888/http", "22/tcp"],
+      gpu: { id: "NVIDIA L4", count: 2 },
+      memoryInGb: 48,
+      interruptible: false,
+      locked: false,
+      publicIp: null,
+      lastStartedAt: at(noon),
+      lastStatusChange: `Rented by user: ${at(noon)}`,
     });
     expect(await ask("north", "GET", `/pods/${made.id}`)).toEqual(made);
   });
@@ -48,8 +54,14 @@ describe("a Pod", () => {
     const { id: templateId } = await template("north", { ...said, containerRegistryAuthId, ports: ["1/tcp"] });
     const made = await ask("north", "POST", "/pods", { templateId, env: { B: "2" }, containerDiskInGb: null });
     expect(made).toMatchObject({
-      ...{ templateId, containerRegistryAuthId, image: "example.com/t:1", env: { A: "1", B: "2" } },
-      ...{ dockerStartCmd: ["t"], volumeInGb: 5, containerDiskInGb: 50, ports: ["1/tcp"] },
+      templateId,
+      containerRegistryAuthId,
+      image: "example.com/t:1",
+      env: { A: "1", B: "2" },
+      dockerStartCmd: ["t"],
+      volumeInGb: 5,
+      containerDiskInGb: 50,
+      ports: ["1/tcp"],
     });
   });
 
@@ -59,7 +71,8 @@ describe("a Pod", () => {
     const { id } = await pod("north", { templateId, networkVolumeId });
     const all = "includeMachine=true&includeNetworkVolume=true&includeSavingsPlans=true&includeTemplate=true";
     const whole = {
-      ...{ savingsPlans: [], template: { id: templateId } },
+      savingsPlans: [],
+      template: { id: templateId },
       networkVolume: { id: networkVolumeId, dataCenterId: "US-TX-1" },
       machine: { dataCenterId: "US-TX-1", note: expect.stringMatching(/no machine is rented/) },
     };
@@ -92,7 +105,10 @@ describe("the list of Pods", () => {
     const { id: networkVolumeId } = await volume("north", { dataCenterId: "EU-CZ-1" });
     const plain = await pod("north");
     const chosen = await pod("north", {
-      ...{ name: "chosen", imageName: "example.com/chosen:1", templateId, networkVolumeId },
+      name: "chosen",
+      imageName: "example.com/chosen:1",
+      templateId,
+      networkVolumeId,
       gpuTypeIds: ["NVIDIA A40"],
     });
     const cpu = await pod("north", { computeType: "CPU", cpuFlavorIds: ["cpu3g"], dataCenterIds: ["US-KS-2"] });

@@ -1,4 +1,5 @@
 // PNG: the one format that keeps every pixel. Rows are told as differences, which are then packed.
+import { concat } from "../../../../wire/concat.ts";
 import { deflate } from "./deflate.ts";
 import type { Picture } from "./picture.ts";
 
@@ -67,14 +68,4 @@ function chunk(type: string, data: Uint8Array): Uint8Array {
   bytes.set(data, 8);
   view.setUint32(data.length + 8, crc32(bytes.subarray(4, data.length + 8)));
   return bytes;
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -1,0 +1,74 @@
+// What one owner's job ended with: the first word counts, and what its owner deleted stays deleted. Pure.
+import * as z from "zod";
+import { limits } from "../../contract/limits.ts";
+import { type MediaField, mediaFields } from "../../contract/media-fields.ts";
+import { type Media, mediaSchema } from "./media.ts";
+import { endOf } from "./media-key.ts";
+
+export const keyedSchema = z.object({ key: z.string(), media: mediaSchema });
+export type Keyed = z.infer<typeof keyedSchema>;
+
+/** A key that an answer may carry, and when its link ends, as far as that is known. */
+export interface Handed {
+  readonly key: string;
+  readonly expiresAt: number;
+}
+
+/** How an admission came to the job: it leads it, rides along for nothing, or has got off. */
+export const riderSchema = z.enum(["lead", "joined", "detached"]);
+export type Rider = z.infer<typeof riderSchema>;
+
+/** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
+export const reservedSchema = z.partialRecord(z.enum(mediaFields), z.string());
+export type Reserved = z.infer<typeof reservedSchema>;
+
+export const linksSchema = z.object({
+  /** Set once, by whoever saw the job's end first. */
+  kept: z.array(keyedSchema),
+  removed: z.array(z.enum(mediaFields)),
+  /** KV has them. */
+  written: z.boolean(),
+  /** The tag of the job's own object, where links went out before its name was known: that one says what is left. */
+  of: z.string().optional(),
+});
+export type KeptLinks = z.infer<typeof linksSchema>;
+
+export const noLinks: KeptLinks = { kept: [], removed: [], written: true };
+
+/** The job as others of the same request know it, and the end that they were told last. */
+export const sharingSchema = z.object({ flight: z.string(), ref: z.string(), told: z.string().optional() });
+export type Sharing = z.infer<typeof sharingSchema>;
+
+/** A job may last as long as its ttl, and is kept upstream for a while after its end. */
+const openMs = limits.ttlMs.max + limits.runRetentionMs;
+
+/** Nobody who sees the end late may make another link of it, nor pay for what another paid for. */
+export function keptUntil(now: number, links: readonly Keyed[] = []): number {
+  return Math.max(now + openMs, ...links.map(({ media }) => media.expiresAt));
+}
+
+export function keep(links: KeptLinks, media: readonly Keyed[], reserved: Reserved): KeptLinks {
+  if (links.kept.length > 0 || media.length === 0) return links;
+  return { ...links, kept: media.map((one) => underReserved(one, reserved)), written: false };
+}
+
+/** A link may end before its key does, not after it: who looks later than the first does not make it longer. */
+function underReserved(one: Keyed, reserved: Reserved): Keyed {
+  const key = reserved[one.media.field];
+  if (key === undefined) return one;
+  return { key, media: { ...one.media, expiresAt: Math.min(one.media.expiresAt, endOf(key)) } };
+}
+
+/** What its owner has not deleted. */
+export function left({ kept, removed }: KeptLinks): readonly Keyed[] {
+  return kept.filter(({ media }) => !removed.includes(media.field));
+}
+
+export function find(links: KeptLinks, field: MediaField): Media | undefined {
+  return left(links).find(({ media }) => media.field === field)?.media;
+}
+
+/** The answer that other requests may have: one link, all of whose answer is known, that nobody has deleted. */
+export function reusableOf({ kept: [only, ...others], removed }: KeptLinks, status: string): Keyed | undefined {
+  return status === "COMPLETED" && only?.media.others && others.length + removed.length === 0 ? only : undefined;
+}

@@ -1,0 +1,56 @@
+// How slowly a client may send a body: one that sends nothing, or next to nothing, holds memory and a place for nothing.
+
+/** A body may pause for so long. Waiting uses it up, and each byte gives some of it back. */
+const patienceMs = 10_000;
+const leastBytesPerSecond = 1024;
+/** What a read waits for is seen only once it is there: of a client that was fast until then, at most so much. */
+const mostAtOnce = 64 * 1024;
+/** What came in such a time may be twice as much the next time. */
+const fastMs = 100;
+
+/** The client sends too slowly. */
+export class TooSlow extends Error {}
+
+/** The pace of one body. Only the time counts in which its bytes were waited for. */
+export class Pace {
+  #leftMs = patienceMs;
+  #least = 1;
+
+  get isOver(): boolean {
+    return this.#leftMs <= 0;
+  }
+
+  /** So many bytes a read may wait for. */
+  get least(): number {
+    return this.#least;
+  }
+
+  /** One read after the other. Rejects with `TooSlow` where it takes too long, whatever becomes of it. */
+  async take<T>(read: Promise<T>, bytesOf: (taken: T) => number): Promise<T> {
+    const startedAt = Date.now();
+    const taken = await this.#inTime(read);
+    const tookMs = Date.now() - startedAt;
+    const givenBackMs = (1000 * bytesOf(taken)) / leastBytesPerSecond;
+    this.#leftMs = Math.min(patienceMs, this.#leftMs - tookMs + givenBackMs);
+    this.#least = tookMs < fastMs ? Math.min(this.#least * 2, mostAtOnce) : 1;
+    return taken;
+  }
+
+  #inTime<T>(read: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        this.#leftMs = 0;
+        reject(new TooSlow());
+      };
+      const timer = setTimeout(giveUp, Math.max(0, this.#leftMs));
+      const end = (conclude: () => void) => {
+        clearTimeout(timer);
+        conclude();
+      };
+      read.then(
+        (taken) => end(() => resolve(taken)),
+        (error) => end(() => reject(error)),
+      );
+    });
+  }
+}

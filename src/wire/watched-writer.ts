@@ -1,0 +1,60 @@
+// Writes to a client that may have stopped reading: what waits for it waits so long, and then it is let go.
+
+/** A client that took nothing for so long takes nothing any more. */
+const patienceMs = 30_000;
+/** So much is taken at once: of a slow client each piece is seen to go. */
+const pieceBytes = 16 * 1024;
+
+export class WatchedWriter {
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #gone = new AbortController();
+  #last: Promise<void> = Promise.resolve();
+  #waitsSince: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(writable: WritableStream<Uint8Array>) {
+    this.#writer = writable.getWriter();
+    this.#writer.closed.catch(() => {});
+    this.#watch(patienceMs);
+  }
+
+  /** Aborted when the client was let go. */
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Resolves when the client has taken it, rejects when it left or was let go. */
+  write(bytes: Uint8Array): Promise<void> {
+    const written = this.#last.then(() => this.#write(bytes));
+    this.#last = written.catch(() => {});
+    return written;
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
+      this.#waitsSince = Date.now();
+      await this.#writer.write(bytes.subarray(at, at + pieceBytes));
+    }
+    this.#waitsSince = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    this.#waitsSince = Date.now();
+    await this.#writer.close().finally(() => clearTimeout(this.#timer));
+  }
+
+  /** One timer for all writes: each would pay for its own. */
+  #watch(afterMs: number): void {
+    this.#timer = setTimeout(() => {
+      const restMs = (this.#waitsSince ?? Date.now()) + patienceMs - Date.now();
+      if (restMs > 0) this.#watch(restMs);
+      else this.#letGo(new Error("does not read"));
+    }, afterMs);
+  }
+
+  #letGo(reason: Error): void {
+    this.#gone.abort(reason);
+    this.#writer.abort(reason).catch(() => {});
+  }
+}

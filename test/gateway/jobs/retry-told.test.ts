@@ -1,0 +1,81 @@
+// A retried job that nobody follows: what the meter's alarm tells and keeps is of its last end, under the id its owner has.
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import { UserMeter } from "../../../src/index.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
+import { stubOf } from "../quota/admissions.ts";
+import { FakeUpstream, json, model, prompt, watchCanary } from "./fake-upstream.ts";
+
+watchCanary();
+afterEach(emptyStorage);
+
+const webhook = "https://app.example.org/told";
+interface Told {
+  readonly id: string;
+  readonly status: string;
+  readonly output?: object;
+}
+
+/** A job that failed, and was retried so often, by the id that its owner got or by that of its last retry in the list. */
+async function retried(times: number, byList = false) {
+  let truth: object = { status: "FAILED", error: "out of memory" };
+  const upstream = new FakeUpstream(({ method }) => {
+    if (method === "GET") return "gone" in truth ? json({ error: "gone" }, 404) : json({ id: "job-1", ...truth });
+    return json({ id: "job-1", status: "IN_QUEUE" });
+  });
+  const { id } = await (await upstream.submit("run", { ...prompt, webhook })).json<Told>();
+  const told: Told[] = [];
+  const payer = stubOf(`user:user-${upstream.origin}`);
+  await runInDurableObject(payer, (object, state) => {
+    object.ask = new UserMeter(state, upstream.env).ask;
+    object.send = async (request) => {
+      told.push(await request.json<Told>());
+      return new Response();
+    };
+  });
+  const status = async (handle = id) => {
+    const answer = await upstream.call("GET", `/v2/${model}/status/${handle}`);
+    return (await answer.json()) as Told;
+  };
+  const listed = async () => {
+    const answer = await upstream.call("GET", `/v2/${model}/requests`);
+    return (await answer.json<{ requests: Told[] }>()).requests.map((job) => job.id);
+  };
+  for (let time = 0; time < times; time++) {
+    expect((await status()).status).toBe("FAILED");
+    const [newest = id] = byList ? await listed() : [id];
+    expect((await upstream.call("POST", `/v2/${model}/retry/${newest}`)).status).toBe(200);
+  }
+  const ring = async (later: number) => {
+    await runInDurableObject(payer, (object) => {
+      object.clock = () => Date.now() + later;
+    });
+    await runDurableObjectAlarm(payer);
+  };
+  const end = (as: object) => {
+    truth = as;
+  };
+  return { id, told, ring, end, status, listed };
+}
+
+describe("attack M10: a retried job that only the alarm asks about", () => {
+  it.each([
+    ["once", 1, false],
+    ["three times", 3, false],
+    ["by the ids of its retries", 2, true],
+  ])(
+    "tells its webhook of its last end, and keeps its result, under the first id: %s",
+    async (_name, times, byList) => {
+      const { id, told, ring, end, status, listed } = await retried(times, byList);
+      end({ status: "COMPLETED", output: { cost: 0.5, text: "done" } });
+      await ring(60_000);
+      await ring(61_000);
+      expect(told.map((one) => one.status)).toEqual([...new Array<string>(times).fill("FAILED"), "COMPLETED"]);
+      expect([...new Set(told.map((one) => one.id))]).toEqual([id]);
+      end({ gone: true });
+      for (const handle of [id, ...(await listed()).slice(0, 1)]) {
+        expect(await status(handle)).toMatchObject({ id: handle, status: "COMPLETED", output: { text: "done" } });
+      }
+    },
+  );
+});

@@ -1,0 +1,147 @@
+// What attackers did to the books with retries, each as a test named after it.
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { JobState } from "../../../src/contract/states.ts";
+import type { AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
+import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
+
+const payer = "user:ada";
+const upstreamId = "job-1";
+const minuteMs = 60_000;
+const meter = () => meterOf(payer);
+const at = (now: number) =>
+  runInDurableObject(stubOf(payer), (object) => {
+    object.clock = () => now;
+  });
+const upstreamSays = (answer: UpstreamAnswer) =>
+  runInDurableObject(stubOf(payer), (object) => {
+    object.ask = async () => answer;
+  });
+const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
+const totals = async () => (await meter().usage(claims)).totals;
+const seen = ({ admission }: AdmitRequest, now: number, status: JobState, costMicroUsd: number | null = null) =>
+  meter().settle(ending(admission, { upstreamId, status, costMicroUsd, askedAt: now, seenAt: now, completedAt: now }));
+
+async function admitted(change: Partial<AdmitRequest> = {}): Promise<AdmitRequest> {
+  const job = request(change);
+  expect(await meter().admit(job)).toMatchObject({ admitted: true });
+  return job;
+}
+
+async function accepted(change: Partial<AdmitRequest> = {}): Promise<AdmitRequest> {
+  const job = await admitted(change);
+  await meter().bind([{ admission: job.admission, upstreamId }]);
+  return job;
+}
+
+const again = (first: AdmitRequest) =>
+  ({ operation: "retry", retryOf: { admission: first.admission, upstreamId } }) as const;
+
+beforeEach(async () => {
+  vi.spyOn(console, "warn").mockReturnValue();
+  await at(noon);
+});
+afterEach(async () => {
+  expect(await meter().audit()).toEqual([]);
+  vi.restoreAllMocks();
+  await emptyStorage();
+});
+
+describe("a text that was handed out, retried until the retry fails", () => {
+  const text = { model: "granite-4-0-h-small", kind: "text", inputBytes: 40_000, reserveMicroUsd: 1_000_000 } as const;
+  const handed = { upstreamId, pieces: 3, textBytes: 40_000, whole: false };
+
+  it.each(["CANCELLED", "TIMED_OUT"] as const)("is paid as its run ended: %s", async (end) => {
+    const first = await accepted(text);
+    await meter().handOut(first.admission, handed);
+    await seen(first, noon + 1, end);
+    const { assumed } = await totals();
+    expect(assumed).toBeGreaterThan(0);
+    for (const minutes of [1, 2]) {
+      await at(noon + minutes * minuteMs);
+      await accepted({ ...text, ...again(first) });
+      await seen(first, noon + minutes * minuteMs + 1, "FAILED");
+      expect(await totals()).toEqual({ known: 0, assumed, reserved: 0 });
+    }
+  });
+
+  it("costs nothing where its own run failed", async () => {
+    const first = await accepted(text);
+    await meter().handOut(first.admission, handed);
+    await seen(first, noon + 1, "FAILED");
+    await at(noon + minuteMs);
+    await accepted({ ...text, ...again(first) });
+    await seen(first, noon + minuteMs + 1, "FAILED");
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
+});
+
+describe("a retry whose answer broke off, of a service that is then away", () => {
+  const inDoubt = async (change: Partial<AdmitRequest> = {}) => {
+    const first = await accepted(change);
+    await seen(first, noon + 1, "FAILED");
+    await at(noon + 10);
+    const retry = await admitted({ ...again(first), ...change });
+    await meter().doubt(retry.admission);
+    await upstreamSays("unreachable");
+    await at(noon + minuteMs + 10);
+    await runDurableObjectAlarm(stubOf(payer));
+    return { first, retry };
+  };
+
+  it("is assumed to cost nothing, as any other job in doubt", async () => {
+    await inDoubt();
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
+
+  it("is charged what it became, though its owner asks by the first id only", async () => {
+    const { first, retry } = await inDoubt();
+    await at(noon + 2 * minuteMs);
+    await seen(first, noon + 2 * minuteMs, "COMPLETED", 7000);
+    expect(await totals()).toEqual({ known: 7000, assumed: 0, reserved: 0 });
+    expect(await meter().job(retry.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 7000 });
+  });
+
+  it("is no news where only the first run's failure is seen again", async () => {
+    const { first } = await inDoubt();
+    await seen(first, noon + 2 * minuteMs, "FAILED");
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
+});
+
+describe("a retry that a poll sees run, and that the service then refuses", () => {
+  it.each(["COMPLETED", "TIMED_OUT", "CANCELLED"] as const)("does not undo what its job cost: %s", async (end) => {
+    const first = await accepted();
+    await seen(first, noon + 1, end, 7000);
+    await at(noon + 10);
+    const retry = await admitted(again(first));
+    await seen(first, noon + 20, "IN_PROGRESS");
+    await meter().release(retry.admission);
+    await seen(first, noon + 30, end, 7000);
+    expect(await totals()).toEqual({ known: 7000, assumed: 0, reserved: 0 });
+  });
+
+  it("is given back where nobody saw it run", async () => {
+    const first = await accepted();
+    await seen(first, noon + 1, "TIMED_OUT", 7000);
+    await at(noon + 10);
+    const retry = await admitted(again(first));
+    await meter().release(retry.admission);
+    expect(await totals()).toEqual({ known: 7000, assumed: 0, reserved: 0 });
+  });
+});
+
+it("a retry of a job that had timed out, in doubt and assumed to be lost, is charged what it became", async () => {
+  const first = await accepted();
+  await seen(first, noon + 1, "TIMED_OUT", 0);
+  await at(noon + 10);
+  const retry = await admitted(again(first));
+  await meter().doubt(retry.admission);
+  await upstreamSays("unreachable");
+  await at(noon + minuteMs + 10);
+  await runDurableObjectAlarm(stubOf(payer));
+  await at(noon + 2 * minuteMs);
+  await seen(first, noon + 2 * minuteMs, "COMPLETED", 9000);
+  expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
+});
