@@ -2,9 +2,11 @@
 import { join } from "node:path";
 import type { Miniflare, MiniflareOptions } from "miniflare";
 import { readConfig } from "../config.ts";
-import { type Bundler, openBundler } from "./bundle.ts";
+import type { Bundle, Bundler } from "./bundle.ts";
 import { readDevVars, sayUnknown } from "./dev-vars.ts";
+import { keepBundle, readKept } from "./kept-bundle.ts";
 import type { ServerLog } from "./log.ts";
+import { stateOfFiles } from "./rebuilding.ts";
 import { loadMiniflare, miniflareOptions } from "./serve.ts";
 import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
 import { root } from "./wrangler.ts";
@@ -19,56 +21,80 @@ export interface Wanted {
 
 interface Prepared {
   readonly options: MiniflareOptions;
-  readonly sourceMap: string;
+  readonly bundle: Bundle;
+  /** What a client can tell apart. */
+  readonly seen: string;
 }
 
 export class DevServer {
   readonly #wanted: Wanted;
   readonly #log: ServerLog;
-  readonly #bundler: Bundler;
+  #bundler: Bundler | undefined;
   #miniflare: Miniflare | undefined;
   #served: Prepared | undefined;
+  /** What did not start: an editor that writes a file twice would have it tried and told of twice. */
+  #broken: { readonly seen: string; readonly error: unknown } | undefined;
   #lastFault = "";
   #lastOfSettings = "";
 
   /** Resolves once requests are answered. Throws where the source cannot be built, or workerd does not start. */
   static async start(wanted: Wanted, log: ServerLog): Promise<DevServer> {
-    const { main } = readWorkerConfig();
-    const server = new DevServer(wanted, log, await openBundler(main));
-    const preparing = server.#prepare();
+    const server = new DevServer(wanted, log);
+    const preparing = server.#prepare(readKept(wanted.state));
     // esbuild is a process of its own: while it builds, Miniflare is loaded.
     loadMiniflare();
     await server.#serve(await preparing);
     return server;
   }
 
-  private constructor(wanted: Wanted, log: ServerLog, bundler: Bundler) {
+  private constructor(wanted: Wanted, log: ServerLog) {
     this.#wanted = wanted;
     this.#log = log;
-    this.#bundler = bundler;
   }
 
   get hasPage(): boolean {
     return this.#served?.options.workers[0]?.config.assets !== undefined;
   }
 
+  /** Builds what was served as it was kept: no mistake in keeping it lasts, and the first edit finds a bundler. */
+  async verify(): Promise<void> {
+    if (!this.#bundler) await this.#rebuild("tell what differs");
+  }
+
   /** A fault is told once, and what was served before is served on. */
   async rebuild(): Promise<void> {
+    await this.#rebuild("tell");
+  }
+
+  async #rebuild(how: "tell" | "tell what differs"): Promise<void> {
     const begun = performance.now();
     try {
-      await this.#change(await this.#prepare());
-      this.#lastFault = "";
-      this.#log.say({ rebuiltInMs: Math.round(performance.now() - begun) });
+      const isSame = await this.#anew();
+      const rebuiltInMs = Math.round(performance.now() - begun);
+      if (how === "tell" || !isSame) this.#log.say({ rebuiltInMs, isSame });
     } catch (error) {
       this.#tellFault(error);
     }
   }
 
-  async #change(next: Prepared): Promise<void> {
+  /** Whether all is as before. Then nothing is served anew, since that ends the calls under way. */
+  async #anew(): Promise<boolean> {
     const before = this.#served;
+    const next = await this.#prepare();
+    if (next.seen === this.#broken?.seen) throw this.#broken.error;
+    const isSame = next.seen === before?.seen;
+    if (isSame) this.#become(next);
+    else await this.#change(next, before);
+    this.#broken = undefined;
+    this.#lastFault = "";
+    return isSame;
+  }
+
+  async #change(next: Prepared, before: Prepared | undefined): Promise<void> {
     try {
       await this.#serve(next);
     } catch (error) {
+      this.#broken = { seen: next.seen, error };
       // workerd ended when it was given code that does not start.
       if (before) await this.#serve(before);
       throw error;
@@ -76,16 +102,22 @@ export class DevServer {
   }
 
   async #serve(prepared: Prepared): Promise<void> {
-    const { options, sourceMap } = prepared;
-    this.#log.exceptions.follow(sourceMap);
+    // Code that does not start says so by its places.
+    this.#log.exceptions.follow(prepared.bundle.sourceMap);
     if (this.#miniflare) {
-      await this.#miniflare.setOptions(options);
+      await this.#miniflare.setOptions(prepared.options);
     } else {
       const { Miniflare } = loadMiniflare();
-      this.#miniflare = new Miniflare(options);
+      this.#miniflare = new Miniflare(prepared.options);
       await this.#miniflare.ready;
     }
+    this.#become(prepared);
+  }
+
+  #become(prepared: Prepared): void {
+    this.#log.exceptions.follow(prepared.bundle.sourceMap);
     this.#served = prepared;
+    keepBundle(this.#wanted.state, prepared.bundle);
   }
 
   #tellFault(error: unknown): void {
@@ -95,24 +127,33 @@ export class DevServer {
   }
 
   /** The gateway starts with wrong ones too, and answers every request with MISCONFIGURED. */
-  #tellOfSettings(config: WorkerConfig, own: Readonly<Record<string, string>>): void {
+  #tellOfSettings(config: WorkerConfig, own: Readonly<Record<string, string>>, unread: readonly string[]): void {
     const reading = readConfig({ ...config.vars, ...own, ...this.#wanted.settings });
     const wrong = reading.ok ? [] : reading.faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`);
     const unknown = [...sayUnknown(".dev.vars", own), ...sayUnknown("wrangler.toml", config.vars)];
-    const told = [...unknown, ...wrong].join("\n");
+    const told = [...unread, ...unknown, ...wrong].join("\n");
     if (told && told !== this.#lastOfSettings) this.#log.say({ fault: told });
     this.#lastOfSettings = told;
   }
 
-  async #prepare(): Promise<Prepared> {
+  async #prepare(kept?: Bundle): Promise<Prepared> {
     const { host, port, state, settings } = this.#wanted;
     const config = readWorkerConfig();
-    const bundle = await this.#bundler.build();
-    const own = readDevVars(join(root, ".dev.vars"));
-    this.#tellOfSettings(config, own);
+    const bundle = kept ?? (await this.#build(config));
+    const { set: own, unread } = readDevVars(join(root, ".dev.vars"));
+    this.#tellOfSettings(config, own, unread);
     const hear = this.#log.hear.bind(this.#log);
-    const served = { host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear };
-    return { options: miniflareOptions(served), sourceMap: bundle.sourceMap };
+    const warn = (fault: string) => this.#log.say({ fault });
+    const served = { host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear, warn };
+    const files = config.assets ? stateOfFiles(config.assets.directory) : "";
+    const seen = JSON.stringify([bundle.code, config, served.settings, files]);
+    return { options: miniflareOptions(served), bundle, seen };
+  }
+
+  async #build({ main }: WorkerConfig): Promise<Bundle> {
+    const { openBundler } = await import("./bundle.ts");
+    this.#bundler ??= await openBundler(main);
+    return this.#bundler.build();
   }
 }
 

@@ -30,9 +30,26 @@ export function ensureDevVars(path: string): boolean {
   return true;
 }
 
-/** What is set there, each setting with its text. */
-export function readDevVars(path: string): Record<string, string> {
-  return parseEnv(readFileSync(path, "utf8")) as Record<string, string>;
+/** What is set there, each setting with its text, and a sentence for each line that sets nothing though it is to. */
+export function readDevVars(path: string): { set: Record<string, string>; unread: string[] } {
+  const text = readFileSync(path, "utf8");
+  return { set: parseEnv(text) as Record<string, string>, unread: sayUnread(".dev.vars", text) };
+}
+
+/** By their numbers alone: a line that cannot be read may hold a secret. */
+export function sayUnread(file: string, text: string): string[] {
+  return text.split(/\r?\n/).flatMap((line, index) => {
+    const fault = faultOf(line.trim());
+    return fault === undefined ? [] : [`Line ${index + 1} of ${file} ${fault}.`];
+  });
+}
+
+function faultOf(line: string): string | undefined {
+  if (line === "" || line.startsWith("#")) return undefined;
+  const [, quote, rest] = /^[^=]+=\s*(["'`]?)(.*)$/.exec(line) ?? [];
+  if (rest === undefined) return "is no NAME=value, and is left out";
+  // Node reads on until such a quote, over lines and settings; no setting has more than one line.
+  return quote && !rest.includes(quote) ? `opens a quote, ${quote}, that it does not close` : undefined;
 }
 
 /** A sentence for each setting of a file that nobody knows, with the known one that was probably meant. */

@@ -1,10 +1,8 @@
 // When `npm start` ends: told by a signal, or because npm is gone. Miniflare ends workerd with this process.
-import { forgetWorkerd } from "./orphan.ts";
 
 const askEveryMs = 500;
 
-export function endWhenTold(state: string): void {
-  process.on("exit", () => forgetWorkerd(state));
+export function endWhenTold(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(0));
   endWithNpm(process.ppid);
 }

@@ -3,7 +3,7 @@
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { bundleName } from "./bundle.ts";
+import { bundleName } from "./serve.ts";
 import { root } from "./wrangler.ts";
 
 const thrown = /^uncaught exception; source = [^;]*; stack = (.*)$/s;
@@ -14,17 +14,25 @@ const frame = /^ +at (?:.*[/(])?([^/:( ]+):(\d+):(\d+)\)?$/;
 
 export interface Exception {
   readonly message: string;
-  /** The innermost first: `src/gateway/images/generation.ts:203:12`. */
+  /** The innermost first: `src/gateway/images/job-media.ts:203:12`. */
   readonly places: readonly string[];
 }
 
 export class Exceptions {
-  #sourceMap: SourceMap | undefined;
+  /** Read at the first exception: it is large, and most code throws none. */
+  #sourceMap: () => SourceMap | undefined = () => undefined;
+  #followed = "";
   #seen = new Set<string>();
 
   /** New code has new places. */
   follow(sourceMap: string): void {
-    this.#sourceMap = new SourceMap(JSON.parse(sourceMap) as SourceMapPayload);
+    if (sourceMap === this.#followed) return;
+    this.#followed = sourceMap;
+    let read: SourceMap | undefined;
+    this.#sourceMap = () => {
+      read ??= new SourceMap(JSON.parse(sourceMap) as SourceMapPayload);
+      return read;
+    };
     this.#seen = new Set();
   }
 
@@ -35,13 +43,17 @@ export class Exceptions {
     const [, stack] = thrown.exec(line) ?? [];
     if (stack === undefined) return undefined;
     const exception = this.#describe(stack);
-    const [place] = exception.places;
-    if (place === undefined || ordinary.test(stack) || this.#seen.has(place)) return "known";
-    this.#seen.add(place);
-    return exception;
+    return ordinary.test(stack) || !this.isNew(exception.places) ? "known" : exception;
   }
 
-  /** Of an error that a request was answered for with 500, as the Worker's log tells of it: its place in our source. */
+  /** Whether nothing was told yet of the innermost of these places. */
+  isNew([place]: readonly string[]): boolean {
+    if (place === undefined || this.#seen.has(place)) return false;
+    this.#seen.add(place);
+    return true;
+  }
+
+  /** Of an error that the Worker caught and told of in its log: its places in our source. */
   placesOf(stack: readonly string[]): readonly string[] {
     return stack.flatMap((line) => this.#placeOf(line) ?? []);
   }
@@ -55,7 +67,7 @@ export class Exceptions {
   #placeOf(line: string): string | undefined {
     const [, file, row, column] = frame.exec(line) ?? [];
     if (file !== bundleName) return undefined;
-    const entry = this.#sourceMap?.findEntry(Number(row) - 1, Number(column) - 1);
+    const entry = this.#sourceMap()?.findEntry(Number(row) - 1, Number(column) - 1);
     if (!entry || !("originalSource" in entry)) return undefined;
     const source = fileURLToPath(new URL(entry.originalSource, pathToFileURL(`${root}bundle/`)));
     return `${relative(root, source)}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;

@@ -14,7 +14,8 @@ const ownNode = join(root, "node_modules/.bin/node");
 const toRunOnly = "--omit=dev";
 const args = process.argv.slice(2);
 const omitsDev = args.includes(toRunOnly);
-const needsNode = !runsScripts("node") && !runsScripts(ownNode);
+// npm runs this by the Node that it runs the scripts by.
+const needsNode = !(process.features.typescript && import.meta.main !== undefined) && !runsScripts(ownNode);
 // Each install waits for disk and network most of the time: they go on together.
 const fetching = needsNode ? fetchNode() : undefined;
 await Promise.all(["", ...args.filter((arg) => arg !== toRunOnly)].map(installMissing));

@@ -1,5 +1,5 @@
-// The pid of workerd, kept beside the state. A Node that is killed cannot end its workerd, which then holds the port
-// and the state: the next start ends it.
+// Who serves a state, noted beside it: one Node at a time, and its workerd. A Node that is killed cannot end its workerd,
+// which then holds the port and the state: the next start ends it.
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { type ChannelListener, subscribe } from "node:diagnostics_channel";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,49 +13,65 @@ interface Process {
 
 interface Running {
   readonly node: Process;
-  readonly workerd: Process;
+  /** Absent until it was started. */
+  readonly workerd?: Process;
 }
 
 const recordIn = (state: string) => join(state, "processes.json");
+const own: Process = { pid: process.pid, command: [basename(process.argv[1] ?? "")] };
+
+/**
+ * Makes the state this process's until it ends; of two that ask at once, one gets it. Undefined then, else the pid of
+ * the Node that serves it. Where only the workerd of one is left, that is ended.
+ */
+export async function claimState(state: string): Promise<number | undefined> {
+  mkdirSync(state, { recursive: true });
+  while (!writeFirst(state)) {
+    const running = await readRecord(state);
+    if (running && running.node.pid !== process.pid && isStill(running.node)) return running.node.pid;
+    if (running?.workerd && isStill(running.workerd)) {
+      process.kill(running.workerd.pid, "SIGKILL");
+      await ended(running.workerd.pid);
+    }
+    rmSync(recordIn(state), { force: true });
+  }
+  process.on("exit", () => rmSync(recordIn(state), { force: true }));
+  return undefined;
+}
+
+function writeFirst(state: string): boolean {
+  try {
+    writeFileSync(recordIn(state), JSON.stringify({ node: own } satisfies Running), { flag: "wx" });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
 
 /** Miniflare does not say which process it started; Node tells of each one. A restarted workerd is recorded anew. */
 export function recordWorkerd(state: string): void {
-  mkdirSync(state, { recursive: true });
-  const node = { pid: process.pid, command: [basename(process.argv[1] ?? "")] };
   const listen: ChannelListener = (message) => {
     const { process: child } = message as { process: ChildProcess };
     child.once("spawn", () => {
       if (child.pid === undefined || !/^workerd(\.exe)?$/.test(basename(child.spawnfile))) return;
-      const running: Running = { node, workerd: { pid: child.pid, command: child.spawnargs } };
+      const running: Running = { node: own, workerd: { pid: child.pid, command: child.spawnargs } };
       writeFileSync(recordIn(state), JSON.stringify(running));
     });
   };
   subscribe("child_process", listen);
 }
 
-export function forgetWorkerd(state: string): void {
-  rmSync(recordIn(state), { force: true });
-}
+const readPauseMs = 50;
 
-/** The pid of the Node that serves this state now, if there is one. Where only its workerd is left, that is ended. */
-export async function endOrphan(state: string): Promise<number | undefined> {
-  const running = readRecord(state);
-  if (!running) return undefined;
-  if (isStill(running.node)) return running.node.pid;
-  if (isStill(running.workerd)) {
-    process.kill(running.workerd.pid, "SIGKILL");
-    await ended(running.workerd.pid);
-  }
-  forgetWorkerd(state);
-  return undefined;
-}
-
-function readRecord(state: string): Running | undefined {
+/** Undefined where whoever wrote it was killed in the middle; it may also be in the middle now. */
+async function readRecord(state: string, isLast = false): Promise<Running | undefined> {
   try {
     return JSON.parse(readFileSync(recordIn(state), "utf8"));
   } catch {
-    // There is none, or whoever wrote it was killed in the middle.
-    return undefined;
+    if (isLast) return undefined;
+    await new Promise((resolve) => setTimeout(resolve, readPauseMs));
+    return readRecord(state, true);
   }
 }
 

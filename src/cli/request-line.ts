@@ -15,6 +15,8 @@ export interface Exchange {
   /** USD. */
   readonly cost?: number;
   readonly cache?: string;
+  /** The Worker called itself. */
+  readonly inner?: boolean;
 }
 
 export function readExchange(line: unknown): Exchange | undefined {
@@ -23,9 +25,14 @@ export function readExchange(line: unknown): Exchange | undefined {
   return isOne && typeof status === "number" ? (line as Exchange) : undefined;
 }
 
-/** `14:03:22 POST   200   412 ms /v2/qwen-image-t2i/runsync  COMPLETED  0.02 USD  MISS` */
+/** What the Worker does beside a request that is told of anyway. Where that goes wrong, it is told of too. */
+export function isForTools({ inner, status, code }: Exchange): boolean {
+  return inner === true && status < 400 && code === undefined;
+}
+
+/** `14:03:22 POST    200   412 ms /v2/qwen-image-t2i/runsync  COMPLETED  0.02 USD  MISS` */
 export function requestLine(exchange: Exchange, at: Date, colours: boolean): string {
-  const { method, status, ms, route, path = route, model, code, job, cost, cache } = exchange;
+  const { method, status, ms, route, path = route, model, code, job, cost, cache, inner } = exchange;
   const paint = (style: Parameters<typeof styleText>[0], text: string) =>
     colours ? styleText(style, text, { validateStream: false }) : text;
   const words = [
@@ -35,10 +42,11 @@ export function requestLine(exchange: Exchange, at: Date, colours: boolean): str
     job ?? "",
     cost === undefined ? "" : `${cost} USD`,
     cache ?? "",
+    inner ? "inner" : "",
   ];
   const head = [
     paint("dim", at.toTimeString().slice(0, 8)),
-    method.padEnd(6),
+    method.padEnd("OPTIONS".length),
     paint(styleOf(status), `${status}`),
     `${ms}`.padStart(5),
     "ms",

@@ -1,11 +1,13 @@
 // What Miniflare is told to serve: the bundle with the bindings of wrangler.toml, kept on disk between starts.
 // These are Miniflare's own options: the converter of the older ones drops what it does not know without a word.
-import { createRequire } from "node:module";
+import { createRequire, enableCompileCache } from "node:module";
 import { join } from "node:path";
 import type { MiniflareOptions, WorkerdStructuredLog } from "miniflare";
-import { bundleName } from "./bundle.ts";
 import type { Assets, WorkerConfig } from "./worker-config.ts";
 import { root } from "./wrangler.ts";
+
+/** The bundle's name in stack traces. */
+export const bundleName = "index.js";
 
 export interface Served {
   readonly host: string;
@@ -16,19 +18,25 @@ export interface Served {
   readonly config: WorkerConfig;
   readonly settings: Readonly<Record<string, string>>;
   readonly hear: (line: WorkerdStructuredLog) => void;
+  /** What Miniflare warns of, such as a workerd that ended and is started anew. */
+  readonly warn: (message: string) => void;
 }
 
 const require = createRequire(import.meta.url);
 
-/** By `require`: `import` looks through its 4 MB for the names that it exports, which takes half a second. */
+/**
+ * By `require`: `import` looks through its 4 MB for the names that it exports, which takes half a second. What Node
+ * compiles of it is kept for the next start.
+ */
 export function loadMiniflare(): typeof import("miniflare") {
+  enableCompileCache(join(root, "node_modules/.cache/sluice-compiled"));
   return require("miniflare");
 }
 
 type Worker = MiniflareOptions["workers"][number]["config"];
 
-export function miniflareOptions({ host, port, state, code, config, settings, hear }: Served): MiniflareOptions {
-  const { Log, LogLevel } = loadMiniflare();
+export function miniflareOptions(served: Served): MiniflareOptions {
+  const { host, port, state, code, config, settings, hear } = served;
   return {
     host,
     port,
@@ -38,7 +46,7 @@ export function miniflareOptions({ host, port, state, code, config, settings, he
     // With structured logs the runtime says nothing of an uncaught exception unless it is asked for everything.
     verbose: true,
     handleStructuredLogs: hear,
-    log: new Log(LogLevel.WARN),
+    log: logOf(served),
     logRequests: false,
     workers: [
       {
@@ -67,6 +75,13 @@ export function miniflareOptions({ host, port, state, code, config, settings, he
   };
 }
 
+function logOf({ warn }: Served): InstanceType<typeof import("miniflare").Log> {
+  const { Log, LogLevel } = loadMiniflare();
+  const log = new Log(LogLevel.WARN);
+  log.logWithLevel = (level, message) => level <= LogLevel.WARN && warn(message);
+  return log;
+}
+
 function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, string>>): NonNullable<Worker["env"]> {
   refuseUnknownBindings(config);
   const texts = { ...config.vars, ...settings };
@@ -85,10 +100,10 @@ function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, stri
 }
 
 /** What of wrangler.toml is served here, and what says something of deployments alone. */
-const served = ["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets", "assets"];
+const top = ["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets", "assets"];
 const servedBindings = ["kv_namespaces", "r2_buckets", "ratelimits", "durable_objects", "migrations"];
 const ofDeployments = ["send_metrics", "workers_dev", "preview_urls", "keep_names", "minify", "observability", "cache"];
-const known = new Set([...served, ...servedBindings, ...ofDeployments]);
+const known = new Set([...top, ...servedBindings, ...ofDeployments]);
 
 /** A binding that a deployment would have and a developer would miss. */
 function refuseUnknownBindings(config: WorkerConfig): void {

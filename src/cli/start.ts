@@ -5,8 +5,8 @@ import { ensureDevVars } from "./dev-vars.ts";
 import { endWhenTold } from "./ending.ts";
 import { addressOf, firstScreen } from "./first-screen.ts";
 import { ServerLog } from "./log.ts";
-import { endOrphan, recordWorkerd } from "./orphan.ts";
-import { watchSources } from "./rebuilding.ts";
+import { claimState, recordWorkerd } from "./orphan.ts";
+import { SourceWatch } from "./rebuilding.ts";
 import { help, readOptions } from "./start-options.ts";
 import { root } from "./wrangler.ts";
 
@@ -19,13 +19,13 @@ if (options.help) {
 const { host, port, plan, state: folder } = options;
 const state = resolve(folder);
 
-const serving = await endOrphan(state);
+const serving = await claimState(state).catch(({ code }: NodeJS.ErrnoException) =>
+  fail(`The folder ${folder} cannot be written: ${code}. Choose another: npm start -- --state <folder>`),
+);
 const probed = await probe();
 if (probed !== undefined && probed !== "EADDRINUSE")
   fail(`${host} is no address of this machine to listen on: ${probed}`);
-if (probed !== undefined) {
-  fail(`Port ${port} is taken. Choose another: npm start -- --port ${port === 65_535 ? 8787 : port + 1}`);
-}
+if (probed !== undefined) fail(portIsTaken());
 if (serving !== undefined) {
   fail(`Process ${serving} serves the state in ${folder}. Choose another folder: npm start -- --state ${folder}-2`);
 }
@@ -35,19 +35,24 @@ const log = new ServerLog(
   { json: options.json || !isTerminal, colours: isTerminal && process.stdout.hasColors() },
   (line) => process.stdout.write(`${line}\n`),
 );
-const isFirst = ensureDevVars(join(root, ".dev.vars"));
+const isFirst = ensureOwnSettings();
 if (isFirst && !options.json) console.log("Wrote .dev.vars with random secrets.");
 recordWorkerd(state);
-endWhenTold(state);
+endWhenTold();
 
 // Loaded only now: help and refusals need none of it.
 const { DevServer, explain } = await import("./dev-server.ts");
+const sources = new SourceWatch();
 const settings: Record<string, string> = plan === undefined ? {} : { SESSION_PLAN: plan };
 const server = await DevServer.start({ host, port, state, settings }, log).catch((error: unknown) =>
-  fail(explain(error)),
+  // Whoever asked for it at the same moment has it.
+  fail((error as NodeJS.ErrnoException).code === "ERR_ADDRESS_IN_USE" ? portIsTaken() : explain(error)),
 );
 console.log(options.json ? JSON.stringify({ serves: addressOf(host, port) }) : firstScreen(host, port, server.hasPage));
-watchSources(() => server.rebuild());
+// The first requests go before.
+await new Promise((resolve) => setTimeout(resolve, 1000));
+await server.verify();
+sources.tell(() => server.rebuild());
 
 /** Asked first, since whoever holds the port might answer in our name. Undefined where it can be listened on. */
 function probe(): Promise<string | undefined> {
@@ -57,6 +62,18 @@ function probe(): Promise<string | undefined> {
     server.once("error", ({ code = "unknown" }: NodeJS.ErrnoException) => resolve(code));
     server.listen(port, host, () => server.close(() => resolve(undefined)));
   });
+}
+
+function portIsTaken(): string {
+  return `Port ${port} is taken. Choose another: npm start -- --port ${port === 65_535 ? 8787 : port + 1}`;
+}
+
+function ensureOwnSettings(): boolean {
+  try {
+    return ensureDevVars(join(root, ".dev.vars"));
+  } catch (error) {
+    return fail(`.dev.vars cannot be written: ${(error as NodeJS.ErrnoException).code}`);
+  }
 }
 
 function fail(message: string, code = 1): never {

@@ -1,7 +1,7 @@
 // wrangler.toml, as wrangler reads it.
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { parse } from "smol-toml";
+import { basename, join } from "node:path";
+import { parse, TomlError } from "smol-toml";
 import { root } from "./wrangler.ts";
 
 /** What is read of it, whose type wrangler does not bring along. */
@@ -33,7 +33,25 @@ export interface Assets {
   readonly run_worker_first?: boolean | string[];
 }
 
+const needed = [
+  ...(["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets"] as const),
+  ...(["kv_namespaces", "r2_buckets", "ratelimits", "durable_objects"] as const),
+] satisfies (keyof WorkerConfig)[];
+
 /** Without wrangler, which a start does not install; test/e2e/bundle.test.ts holds that it would read the same. */
 export function readWorkerConfig(file = join(root, "wrangler.toml")): WorkerConfig {
-  return parse(readFileSync(file, "utf8")) as unknown as WorkerConfig;
+  const config = parseToml(readFileSync(file, "utf8"), basename(file));
+  const missing = needed.find((name) => config[name] === undefined);
+  if (missing !== undefined) throw new Error(`${basename(file)} has no ${missing}.`);
+  return config as unknown as WorkerConfig;
+}
+
+function parseToml(text: string, file: string): Record<string, unknown> {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const [reason = ""] = error.message.replace("Invalid TOML document: ", "").split("\n");
+    throw new Error(`${file}:${error.line}:${error.column}: ${reason}`);
+  }
 }

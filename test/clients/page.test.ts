@@ -119,4 +119,16 @@ describe("the page in Chromium", () => {
     await make("a lighthouse");
     expect(await sentence()).toBe("The gateway cannot be reached.");
   });
+
+  it("shows no picture, cost or curl line beside the error of another call", async () => {
+    const shown = page.locator("figure");
+    await make("a lighthouse");
+    await shown.waitFor();
+    await make("a lighthouse [fail]");
+    await vi.waitFor(async () => expect(await sentence()).toContain("The job is FAILED"));
+    expect(await shown.isVisible()).toBe(false);
+    await make("a lighthouse in snow");
+    await page.getByAltText("a lighthouse in snow").waitFor();
+    expect(await page.locator(".error").count()).toBe(0);
+  });
 });

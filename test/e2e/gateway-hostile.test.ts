@@ -7,7 +7,7 @@ import { hurry } from "../support/serve-hurried.ts";
 import { listenLocally } from "../support/serve-locally.ts";
 import { answer, RawUpstream, type Script } from "../support/serve-upstream.ts";
 import { testSettings } from "../support/settings.ts";
-import { type Gateway, startGateway } from "./support/gateway.ts";
+import { describeOnce, type Gateway, startGateway } from "./support/gateway.ts";
 
 const key = "canary-key-of-the-upstream-0123456789";
 /** Longer than the gateway's own time-outs together, on a machine that is busy. */
@@ -149,77 +149,83 @@ function codeIn(text: string): string | undefined {
 
 const run = (name: string, body = `{"input":{}}`, at = server) => send(at, "POST", `/v2/${name}/run`, token, body);
 
-describe("an upstream's socket", () => {
-  it.concurrent.each([
-    ...stalls.map(([name, code]) => [name, code, () => hurried] as const),
-    ...faults.map(([name, code]) => [name, code, () => server] as const),
-  ])("%s: %s", { timeout: 2 * patienceMs }, async (name, code, at) => {
-    const { status, code: found } = await run(name, undefined, at());
-    expect({ name, code: found }).toEqual({ name, code });
-    expect(status).toBeGreaterThanOrEqual(502);
+describeOnce(() => {
+  beforeAll(() => {
+    upstream.heads.length = 0;
   });
 
-  it.concurrent.each(["fine", "gzips"])("%s: is understood", async (name) => {
-    expect(await run(name)).toMatchObject({ status: 200, text: expect.stringMatching(/^\{"id":"job-1\./) });
-  });
-
-  it.concurrent("cuts a gzip bomb off, in bounded memory", { timeout: 2 * patienceMs }, async () => {
-    server.forgetPeak();
-    const before = server.memory().now;
-    const { text } = await run("bombs");
-    // workerd ends the answer where it was cut; on the edge the connection breaks. It is no JSON either way.
-    expect(text.length).toBeLessThan(51 * 1024 * 1024);
-    expect(text.endsWith("}")).toBe(false);
-    expect(server.memory().peak - before).toBeLessThan(250 * 1024 * 1024);
-  });
-
-  it.concurrent("that refuses a large body without reading it is heard", { timeout: 2 * patienceMs }, async () => {
-    const { code } = await run("refuses-unread", `{"input":{"a":"${"x".repeat(9 * 1024 * 1024)}"}}`);
-    expect(code).toBe("UPSTREAM_INVALID");
-  });
-});
-
-describe("a client's socket", () => {
-  /**
-   * Little more than a run may be, in one chunk, under a head that states a few bytes. What a server has not read when
-   * it hangs up takes its answer along, so there is not much of it.
-   */
-  const body = `{"input":{"a":"${"x".repeat(limits.runPayloadBytes)}"}}`;
-  const lengths = ["Content-Length: 50", "Transfer-Encoding: chunked"];
-
-  it.each([
-    ["first", lengths],
-    ["last", lengths.toReversed()],
-  ])("that states a small length %s and sends chunks is held to the limit", async (_, stated) => {
-    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
-    const head = ["POST /v2/fine/run HTTP/1.1", "Host: sluice", `Authorization: Bearer ${token}`, ...stated];
-    socket.write(`${[...head, "", ""].join("\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`);
-    const answer = await new Promise<string>((resolve, reject) => {
-      socket.once("error", reject);
-      socket.once("data", (data) => resolve(String(data)));
+  describe("an upstream's socket", () => {
+    it.concurrent.each([
+      ...stalls.map(([name, code]) => [name, code, () => hurried] as const),
+      ...faults.map(([name, code]) => [name, code, () => server] as const),
+    ])("%s: %s", { timeout: 2 * patienceMs }, async (name, code, at) => {
+      const { status, code: found } = await run(name, undefined, at());
+      expect({ name, code: found }).toEqual({ name, code });
+      expect(status).toBeGreaterThanOrEqual(502);
     });
-    socket.destroy();
-    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+
+    it.concurrent.each(["fine", "gzips"])("%s: is understood", async (name) => {
+      expect(await run(name)).toMatchObject({ status: 200, text: expect.stringMatching(/^\{"id":"job-1\./) });
+    });
+
+    it.concurrent("cuts a gzip bomb off, in bounded memory", { timeout: 2 * patienceMs }, async () => {
+      server.forgetPeak();
+      const before = server.memory().now;
+      const { text } = await run("bombs");
+      // workerd ends the answer where it was cut; on the edge the connection breaks. It is no JSON either way.
+      expect(text.length).toBeLessThan(51 * 1024 * 1024);
+      expect(text.endsWith("}")).toBe(false);
+      expect(server.memory().peak - before).toBeLessThan(250 * 1024 * 1024);
+    });
+
+    it.concurrent("that refuses a large body without reading it is heard", { timeout: 2 * patienceMs }, async () => {
+      const { code } = await run("refuses-unread", `{"input":{"a":"${"x".repeat(9 * 1024 * 1024)}"}}`);
+      expect(code).toBe("UPSTREAM_INVALID");
+    });
   });
-});
 
-it("followed no redirect, and still serves", async () => {
-  expect(elsewhere).toBe(0);
-  expect((await run("fine")).status).toBe(200);
-});
+  describe("a client's socket", () => {
+    /**
+     * Little more than a run may be, in one chunk, under a head that states a few bytes. What a server has not read when
+     * it hangs up takes its answer along, so there is not much of it.
+     */
+    const body = `{"input":{"a":"${"x".repeat(limits.runPayloadBytes)}"}}`;
+    const lengths = ["Content-Length: 50", "Transfer-Encoding: chunked"];
 
-it("was sent no submit twice, however it ended", () => {
-  const submits = (name: string) => upstream.heads.filter((head) => head.startsWith(`POST /v2/${name}/run `)).length;
-  expect(submits("reset")).toBe(1);
-  expect([...stalls, ...faults].filter(([name]) => submits(name) > 1)).toEqual([]);
-});
+    it.each([
+      ["first", lengths],
+      ["last", lengths.toReversed()],
+    ])("that states a small length %s and sends chunks is held to the limit", async (_, stated) => {
+      const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+      const head = ["POST /v2/fine/run HTTP/1.1", "Host: sluice", `Authorization: Bearer ${token}`, ...stated];
+      socket.write(`${[...head, "", ""].join("\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`);
+      const answer = await new Promise<string>((resolve, reject) => {
+        socket.once("error", reject);
+        socket.once("data", (data) => resolve(String(data)));
+      });
+      socket.destroy();
+      expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    });
+  });
 
-it("tells nobody the key, nor the log of what went wrong", () => {
-  const log = [...server.log, ...hurried.log];
-  expect(log.join("\n")).not.toContain(key);
-  // The answer that was cut off on purpose ends as an error of its stream.
-  const uncaught = log.filter((line) => /uncaught|unhandled/i.test(line) && !line.endsWith("too-large"));
-  expect(uncaught).toEqual([]);
-  expect(upstream.heads.length).toBeGreaterThan(faults.length);
-  expect(upstream.heads.filter((head) => !head.includes(`Bearer ${key}`))).toEqual([]);
+  it("followed no redirect, and still serves", async () => {
+    expect(elsewhere).toBe(0);
+    expect((await run("fine")).status).toBe(200);
+  });
+
+  it("was sent no submit twice, however it ended", () => {
+    const submits = (name: string) => upstream.heads.filter((head) => head.startsWith(`POST /v2/${name}/run `)).length;
+    expect(submits("reset")).toBe(1);
+    expect([...stalls, ...faults].filter(([name]) => submits(name) > 1)).toEqual([]);
+  });
+
+  it("tells nobody the key, nor the log of what went wrong", () => {
+    const log = [...server.log, ...hurried.log];
+    expect(log.join("\n")).not.toContain(key);
+    // The answer that was cut off on purpose ends as an error of its stream.
+    const uncaught = log.filter((line) => /uncaught|unhandled/i.test(line) && !line.endsWith("too-large"));
+    expect(uncaught).toEqual([]);
+    expect(upstream.heads.length).toBeGreaterThan(faults.length);
+    expect(upstream.heads.filter((head) => !head.includes(`Bearer ${key}`))).toEqual([]);
+  });
 });

@@ -68,7 +68,8 @@ describe(`the README's section "${heading}"`, () => {
     const lines = blocksUnder(heading, "bash").join("\n");
     expect(lines).toMatch(/curl/);
     const { status, stdout, stderr } = spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", lines], {
-      ...{ env, encoding: "utf8" },
+      env,
+      encoding: "utf8",
     });
     expect(status, `${stdout}\n${stderr}`).toBe(0);
     expect(stdout).toContain('"desiredStatus":"EXITED"');

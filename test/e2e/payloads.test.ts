@@ -30,7 +30,9 @@ interface Job {
 type Sent = Response & { job: () => Promise<Job> };
 
 async function send(path: string, body: string | ReadableStream): Promise<Sent> {
-  const init = { method: "POST", body, duplex: "half" } as RequestInit;
+  // As the worker's: each on a connection of its own.
+  const headers = { Connection: "close" };
+  const init = { method: "POST", body, headers, duplex: "half" } as RequestInit;
   const response = await server.platform(path, init);
   return Object.assign(response, { job: async () => (await response.json()) as Job });
 }

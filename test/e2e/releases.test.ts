@@ -42,7 +42,7 @@ afterEach(async () => {
   await Promise.all([server, ...stores].map((one) => one.stop()));
 });
 
-describe("the release before this one, and today's", () => {
+describe("fault M9: the release before this one, and today's", () => {
   it.each(deployments)("%s: nothing is lost, and all goes on", { timeout: 120_000 }, async (_, before, after) => {
     stores = await Promise.all((["kv", "r2"] as const).map((script) => serveBare({ script })));
     const [kv, r2] = stores.map(({ port }) => `127.0.0.1:${port}`);

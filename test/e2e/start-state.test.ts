@@ -64,6 +64,20 @@ describe("the state", () => {
   });
 });
 
+describe("the bundle of the last start", () => {
+  it("is served at once, and held against the source", async () => {
+    await server.interrupt();
+    const file = join(server.folder, ".state/bundle.json");
+    const kept = JSON.parse(readFileSync(file, "utf8")) as { code: string };
+    writeFileSync(file, JSON.stringify({ ...kept, code: kept.code.replaceAll("first", "kept by mistake") }));
+    const before = linesWith("rebuiltInMs").length;
+    await server.restart();
+    // Of a bundle that is the source's, nothing is said.
+    await eventually("a word of it", patienceMs, async () => linesWith("rebuiltInMs").length > before);
+    await wordIs("first");
+  });
+});
+
 describe("settings", () => {
   it("that nobody knows are named, with what was probably meant", () => {
     expect(linesWith("ANONYMUS")[0]).toContain(".dev.vars sets ANONYMUS, which is no setting. Did you mean ANONYMOUS?");
@@ -105,6 +119,20 @@ describe("an exception that no answer tells of", () => {
 });
 
 describe("an edit", () => {
+  it("that changes nothing of the Worker is told as such, and ends no call", async () => {
+    const { workerd } = server.pids;
+    edit("const word", "// A comment.\nconst word");
+    await eventually("a word of it", patienceMs, async () => linesWith(`"isSame":true`).length > 0);
+    expect(server.pids.workerd).toBe(workerd);
+  });
+
+  it("of a file of the page is served", async () => {
+    writeFileSync(join(server.folder, "src/page/index.html"), "<h1>Another page</h1>");
+    await eventually("the other page", patienceMs, async () =>
+      (await (await fetch(`${server.url}/`, { signal: AbortSignal.timeout(5000) })).text()).includes("Another"),
+    );
+  });
+
   it("is served", async () => {
     edit(`word = "first"`, `word = "second"`);
     await wordIs("second");

@@ -34,6 +34,20 @@ describe("npm start", () => {
     expect(response.headers.get("Access-Control-Allow-Origin")).toBe("*");
   });
 
+  it.each([
+    ["refused at the door", "/v2/z-image-turbo/run", 401],
+    ["for a model that is not there", "/v2/nothing/run", 401],
+    ["of a route that reads none", "/healthz", 405],
+    ["of an operator who is none", "/admin/users/ada/recount", 401],
+  ])("answers every call on a connection whose last one had a small body %s", async (_what, path, status) => {
+    const call = { method: "POST", headers: { Authorization: "Bearer nobody" }, body: '{"input":{"prompt":"x"}}' };
+    for (let time = 0; time < 120; time++) {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, call);
+      expect(response.status).toBe(status);
+      await response.text();
+    }
+  });
+
   it("wrote the settings of this machine, for this user alone", () => {
     const path = join(clone.path, ".dev.vars");
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -65,6 +79,37 @@ describe("npm start", () => {
     await end(server);
     expect(performance.now() - begun).toBeLessThan(2000);
     await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow();
+  });
+});
+
+describe("two at the same moment", () => {
+  it.each([
+    ["at one port", "one"],
+    ["at one port with one state", "both"],
+  ])("%s: one serves, and the other says why not", async (_, which) => {
+    const port = await freePort();
+    const states = which === "one" ? [".state-a", ".state-b"] : [".state-c", ".state-c"];
+    const both = states.map((state) => run(clone.path, [start, "--port", `${port}`, "--state", state]));
+    onTestFinished(async () => void (await Promise.all(both.map(end))));
+    const codes = await Promise.race(both.map(async (each) => ({ each, code: await each.ended })));
+    expect(codes.code).toBe(1);
+    expect(codes.each.output()).toMatch(
+      /^(Port \d+ is taken|Process \d+ serves the state in \S+)\. Choose another.*\n$/,
+    );
+    const [other] = both.filter((each) => each !== codes.each);
+    await vi.waitFor(() => expect(other?.output()).toContain("Sluice serves at"), { timeout: 50_000, interval: 50 });
+    expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
+  });
+});
+
+describe("a folder that cannot be written", () => {
+  it("is told in one sentence", async () => {
+    const refused = run(clone.path, [start, "--port", `${await freePort()}`, "--state", "package.json/state"]);
+    onTestFinished(() => end(refused));
+    expect(await refused.ended).toBe(1);
+    expect(refused.output()).toBe(
+      "The folder package.json/state cannot be written: ENOTDIR. Choose another: npm start -- --state <folder>\n",
+    );
   });
 });
 

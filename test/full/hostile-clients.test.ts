@@ -1,13 +1,9 @@
-// The hostile clients and upstreams of test/e2e against `npm start`, three times.
-import { describe } from "vitest";
-
+// The hostile clients and upstreams of test/e2e against `npm start`: a first round for the memory it takes, and three more.
 process.env["SERVED_BY"] = "npm start";
-
-for (const round of [1, 2, 3]) {
-  // The query makes each round a module of its own, with a server of its own.
-  describe(`round ${round}`, async () => {
-    for (const name of ["leaving-clients", "gateway-hostile"]) {
-      await import(/* @vite-ignore */ `../e2e/${name}.test.ts?round=${round}`);
-    }
-  });
+const { describeRounds } = await import("../e2e/support/gateway.ts");
+for (const name of ["leaving-clients", "gateway-hostile", "refused-uploads"]) {
+  await import(/* @vite-ignore */ `../e2e/${name}.test.ts`);
 }
+describeRounds();
+
+export {};

@@ -20,7 +20,9 @@ const costUsd = { kept: 0.2, failing: 0.1 };
 const places = { requests: 12, granted: 2 };
 const patienceMs = 15_000;
 
-const picture = { input: { prompt: "a lighthouse at dusk" } };
+/** Small ones: the sample model draws every pixel. */
+const size = { width: 256, height: 256 };
+const picture = { input: { prompt: "a lighthouse at dusk", ...size } };
 /** What names its seed may be answered from the cache. */
 const reusable = { input: { ...picture.input, seed: 7 } };
 const keyed = { "Idempotency-Key": "the-picture" };
@@ -121,7 +123,7 @@ export class Life {
   async #findsWhatWasMade(): Promise<void> {
     const again = await this.#ask("POST", `/v2/${image}/runsync`, picture, keyed);
     expect(again).toMatchObject({ status: 200, body: { id: this.#handles.get("picture") } });
-    const other = { input: { prompt: "a lighthouse at dawn" } };
+    const other = { input: { prompt: "a lighthouse at dawn", ...size } };
     const refused = await this.#ask("POST", `/v2/${image}/runsync`, other, keyed);
     expect(refused).toMatchObject({ status: 409, body: { code: "IDEMPOTENCY_MISMATCH" } });
     expect((await this.#ask("POST", `/v2/${image}/runsync`, reusable)).cache).toBe("HIT");
@@ -166,7 +168,7 @@ export class Life {
     const left = places.requests + places.granted - requests;
     const statuses: number[] = [];
     for (let n = 0; n <= left; n++) {
-      const one = { input: { prompt: `one more, ${n}` } };
+      const one = { input: { prompt: `one more, ${n}`, ...size } };
       statuses.push((await this.#ask("POST", `/v2/${image}/runsync`, one)).status);
     }
     expect(statuses).toEqual([...Array<number>(left).fill(200), 429]);

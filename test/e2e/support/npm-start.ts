@@ -18,7 +18,7 @@ export interface Pids {
   readonly workerd: number;
 }
 
-interface Options {
+export interface NpmStartOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
   /** What a test changes in the clone before the first start. */
@@ -35,7 +35,7 @@ export class NpmStart {
   #npm: ChildProcess | undefined;
   #exit: Promise<number | null> = Promise.resolve(null);
 
-  static async start({ settings = {}, args = [], prepare }: Options = {}): Promise<NpmStart> {
+  static async start({ settings = {}, args = [], prepare }: NpmStartOptions = {}): Promise<NpmStart> {
     const server = new NpmStart(await freePort(), args);
     server.set(settings);
     prepare?.(server.folder);

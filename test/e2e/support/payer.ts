@@ -94,7 +94,8 @@ export class Payer {
       return shown.map((job, nth) => booked(job, ids[nth] ?? null));
     });
     const limits = usage.limits.map(({ unit, used, reserved }) => ({
-      ...{ unit, used: unit === "usd" ? microUsd(used) : used },
+      unit,
+      used: unit === "usd" ? microUsd(used) : used,
       reserved: unit === "usd" ? microUsd(reserved) : reserved,
     }));
     const { usd, assumedUsd, reservedUsd } = spent;

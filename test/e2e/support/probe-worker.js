@@ -27,7 +27,8 @@ export class Account extends DurableObject {
 export class Budget extends DurableObject {}
 export class Control extends DurableObject {}
 export class EndpointQueue extends DurableObject {}
-export class Generation extends DurableObject {}
+export class JobMedia extends DurableObject {}
+export class SharedRequest extends DurableObject {}
 export class UserMeter extends DurableObject {}
 
 async function failLater() {

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => attacked.stop());
 
-describe("C1: a picture of negative width through openai/", () => {
+describe("attack C1: a picture of negative width through openai/", () => {
   const pictures = `/v2/${image}/openai/v1/images/generations`;
   const amounts = [
     { width: -1_000_000, height: 1_000_000 },
@@ -87,7 +87,7 @@ describe("C1: a picture of negative width through openai/", () => {
   });
 });
 
-describe("H5: what the reservation does not look at", () => {
+describe("attack H5: what the reservation does not look at", () => {
   const dear = [
     ["max_completion_tokens", { max_tokens: 1, max_completion_tokens: 131_072 }],
     ["n", { max_tokens: 1000, n: 128 }],

@@ -71,7 +71,7 @@ async function expectChargedOnce(user: User): Promise<void> {
   expect(jobs.filter(({ costUsd: usd }) => usd === null)).toEqual([]);
 }
 
-describe("C2: one job, failed and retried", { timeout: 60_000 }, () => {
+describe("attack C2: one job, failed and retried", { timeout: 60_000 }, () => {
   it("twice, each end polled, is charged once", async () => {
     const { user, chain } = await Chain.begin("c2-polled");
     for (const _ of [1, 2]) {
@@ -145,7 +145,7 @@ describe("C2: one job, failed and retried", { timeout: 60_000 }, () => {
   });
 });
 
-it("M10: a retried job's webhook is told of its last end", { timeout: 60_000 }, async () => {
+it("attack M10: a retried job's webhook is told of its last end", { timeout: 60_000 }, async () => {
   const told: { id: string; status: string }[] = [];
   const receiver = createServer((request, response) => {
     let body = "";
@@ -176,7 +176,9 @@ it("M10: a retried job's webhook is told of its last end", { timeout: 60_000 }, 
   }
 });
 
-it("L2: no end lies before its admission, and a picture's days begin at its own end", { timeout: 60_000 }, async () => {
+it("attack L2: no end lies before its admission, and a picture's days begin at its own end", {
+  timeout: 60_000,
+}, async () => {
   const user = await attacked.user("l2");
   const { handle, job } = await user.start(image, { prompt: "a lighthouse" });
   job.state = { ...failed, delayTime: 10, executionTime: 10 };
@@ -196,7 +198,7 @@ it("L2: no end lies before its admission, and a picture's days begin at its own 
   expect(Date.parse(expiresAt)).toBeGreaterThanOrEqual(retriedAt + 7 * 24 * 60 * 60 * 1000);
 });
 
-describe("M2: a truth that comes after an assumption, in the same isolate", { timeout: 60_000 }, () => {
+describe("attack M2: a truth that comes after an assumption, in the same isolate", { timeout: 60_000 }, () => {
   it.each([
     ["cancelled at no stated cost", { status: "CANCELLED" }],
     ["completed at no stated cost", { status: "COMPLETED", output: {} }],

@@ -53,7 +53,7 @@ async function expectPaid({ user }: Begun, withinMs = settlesWithinMs): Promise<
   expect(money.assumedUsd).toBe(money.usd);
 }
 
-describe("H4: text for nothing", { concurrent: true, timeout: forgottenWithinMs + 30_000 }, () => {
+describe("attack H4: text for nothing", { concurrent: true, timeout: forgottenWithinMs + 30_000 }, () => {
   it("streamed, then cancelled", async () => {
     const begun = await begin("h4-cancel");
     await stream(begun);

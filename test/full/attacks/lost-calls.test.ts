@@ -71,7 +71,7 @@ describe("a submit that is in doubt", { concurrent: true, timeout: doubtEndsWith
   });
 });
 
-describe("M5: a submit that was not taken", { timeout: 60_000 }, () => {
+describe("attack M5: a submit that was not taken", { timeout: 60_000 }, () => {
   it.each(notTaken)("%s: holds nothing", async (model) => {
     const user = await attacked.user(`refused-${model}`, onePlace);
     const answer = await user.run(model, {});
@@ -83,7 +83,9 @@ describe("M5: a submit that was not taken", { timeout: 60_000 }, () => {
   });
 });
 
-it("M5: an upstream that refuses connections locks nobody out, and charges nobody", { timeout: 120_000 }, async () => {
+it("attack M5: an upstream that refuses connections locks nobody out, and charges nobody", {
+  timeout: 120_000,
+}, async () => {
   const deserted = await Attacked.start();
   try {
     await deserted.limitVisitors([{ unit: "jobs", limit: 1 }]);

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => attacked.stop());
 
-it("M4: hits of many sessions of one address count as its requests", { timeout: 60_000 }, async () => {
+it("attack M4: hits of many sessions of one address count as its requests", { timeout: 60_000 }, async () => {
   const limit = 5;
   await attacked.limitVisitors([{ unit: "requests", limit, per: "day" }]);
   const input = { prompt: "a lighthouse", seed: 7 };
@@ -52,7 +52,7 @@ it("M4: hits of many sessions of one address count as its requests", { timeout: 
   expect(statuses).toEqual([...Array<number>(limit).fill(200), ...Array<number>(5).fill(429)]);
 });
 
-it("M4: a hit that its owner has already costs no further request", async () => {
+it("attack M4: a hit that its owner has already costs no further request", async () => {
   const input = { prompt: "a lighthouse", seed: 8 };
   const user = await attacked.user("m4-again", [{ unit: "requests", limit: 3, per: "day" }]);
   const { handle, job } = await user.start(image, input);
@@ -67,7 +67,7 @@ it("M4: a hit that its owner has already costs no further request", async () => 
   for (let n = 0; n < 10; n++) expect((await user.run(image, input)).headers.get("X-Cache")).toBe("HIT");
 });
 
-it("M7: whoever only reads leaves no meter behind", { timeout: 60_000 }, async () => {
+it("attack M7: whoever only reads leaves no meter behind", { timeout: 60_000 }, async () => {
   const quiet = await Attacked.start();
   try {
     for (let n = 0; n < 20; n++) {
@@ -96,7 +96,9 @@ function metersWithTables(disk: string): number {
   }).length;
 }
 
-it("M8: a /48 of IPv6 has ten times the limits of one of its /64s, not 65,536 times", { timeout: 60_000 }, async () => {
+it("attack M8: a /48 of IPv6 has ten times the limits of one of its /64s, not 65,536 times", {
+  timeout: 60_000,
+}, async () => {
   await attacked.limitVisitors([{ unit: "requests", limit: 1, per: "day" }]);
   let admitted = 0;
   for (let n = 1; n <= 30; n++) {
@@ -110,7 +112,7 @@ it("M8: a /48 of IPv6 has ten times the limits of one of its /64s, not 65,536 ti
   expect((await elsewhere.run(image, { prompt: "a lighthouse" })).status).toBe(200);
 });
 
-describe("M9: an Idempotency-Key under openai/", { timeout: 60_000 }, () => {
+describe("attack M9: an Idempotency-Key under openai/", { timeout: 60_000 }, () => {
   const keyed = { "Idempotency-Key": "one" };
   const body = { messages, max_tokens: 100 };
   const scripted = (script: Script) => attacked.upstream.scripts.set(text, script);

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => attacked.stop());
 
-describe("H3: a forged notice, with the right URL", { timeout: 60_000 }, () => {
+describe("attack H3: a forged notice, with the right URL", { timeout: 60_000 }, () => {
   it.each(forgeries)("of a job %s changes nothing of one that runs", async (what, forged) => {
     const user = await attacked.user(`h3-${what.replaceAll(" ", "-")}`);
     const { handle, job } = await user.start(opened, {});
@@ -68,7 +68,7 @@ describe("H3: a forged notice, with the right URL", { timeout: 60_000 }, () => {
   });
 });
 
-describe("H3: the hook", () => {
+describe("attack H3: the hook", () => {
   it.each(["run", "runsync"])("that the upstream repeats in its answer to %s is not in ours", async (operation) => {
     const user = await attacked.user(`h3-echo-${operation}`);
     attacked.upstream.scripts.set(opened, (asked, response) => {
@@ -95,7 +95,7 @@ describe("H3: the hook", () => {
   });
 });
 
-it("H3: a worker of the embedded platform that shows its job gives no hook to settle by", {
+it("attack H3: a worker of the embedded platform that shows its job gives no hook to settle by", {
   timeout: 60_000,
 }, async () => {
   const endpoint = "echo";
