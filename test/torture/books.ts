@@ -1,100 +1,69 @@
-// The meters' own files read from outside, and held against what the upstream knows to be true.
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
+// The meters' own files read from outside.
+import { basename } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type TakenJob, trueCost } from "./hostile-upstream.ts";
+import type { Job } from "../../src/gateway/quota/job.ts";
+import { type EndedRow, type OpenRow, readEnded, readOpen } from "../../src/gateway/quota/job-rows.ts";
+import { objectFiles, tablesOf } from "./leftovers.ts";
 
-interface Row {
-  readonly admission: string;
-  readonly upstreamId: string | null;
-  readonly reserved: number;
-  readonly charged: number;
+export interface Sums {
+  readonly known: number;
   readonly assumed: number;
-  readonly endedAt: number | null;
+  readonly reserved: number;
 }
 
 export interface Books {
-  readonly rows: readonly Row[];
-  /** What the meter says in sum: known, assumed, reserved. */
-  readonly sums: { readonly known: number; readonly assumed: number; readonly reserved: number };
+  /** The object's, as hooks name it. */
+  readonly meter: string;
+  readonly rows: readonly Job[];
+  /** What the state says in sum, of the admissions up to this turn. */
+  readonly sums: Sums;
+  readonly turn: number;
+  /** What of it belongs to rows that are gone. */
+  readonly pruned: Sums;
 }
 
 /** Of a server that does not run. */
 export function readBooks(disk: string): Books[] {
-  const folder = join(disk, "UserMeter");
-  const files = readdirSync(folder).filter((name) => /^[0-9a-f]{64}\.sqlite$/.test(name));
-  return files.map((file) => {
-    const database = new DatabaseSync(join(folder, file));
+  return objectFiles(disk, "UserMeter").map((file) => {
+    const database = new DatabaseSync(file);
     try {
-      return { rows: readRows(database), sums: readSums(database) };
+      return { meter: basename(file, ".sqlite"), rows: readRows(database), ...readState(database) };
     } finally {
       database.close();
     }
   });
 }
 
-/** A meter that only looked has no tables, and one whose jobs are all open none for ended ones. */
-function tablesOf(database: DatabaseSync): string[] {
-  return database
-    .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")
-    .all()
-    .map(({ name }) => String(name));
+/** A meter keeps the newest thousand jobs whose cost is known, and more of those that may be corrected. */
+export function mayBePruned({ rows, pruned }: Books, admission: string): boolean {
+  const ended = rows.filter(({ endedAt, assumed }) => endedAt !== null && assumed === 0).map((row) => row.admission);
+  const hasPruned = pruned.known + pruned.assumed > 0;
+  return hasPruned && ended.every((kept) => kept > admission);
 }
 
-function readRows(database: DatabaseSync): Row[] {
-  const open = "SELECT admission, upstreamId, reserved, 0 AS charged, 0 AS assumed, NULL AS endedAt FROM jobs";
-  const ended = "SELECT admission, upstreamId, reserved, charged, assumed, endedAt FROM ended";
+/** A meter that only looked has no tables, and one whose jobs are all open none for ended ones. */
+function readRows(database: DatabaseSync): Job[] {
   const tables = tablesOf(database);
-  const queries = [...(tables.includes("jobs") ? [open] : []), ...(tables.includes("ended") ? [ended] : [])];
-  return queries.flatMap((query) => database.prepare(query).all() as unknown as Row[]);
+  const all = <T>(table: string) =>
+    tables.includes(table) ? (database.prepare(`SELECT * FROM ${table}`).all() as unknown as T[]) : [];
+  return [...all<OpenRow>("jobs").map(readOpen), ...all<EndedRow>("ended").map(readEnded)];
 }
 
 type EntryJson = [kind: string, known: number, assumed: number, reserved: number, forgiven: number];
+type SpansJson = Readonly<Record<string, Readonly<Record<string, EntryJson>>>>;
 
-function readSums(database: DatabaseSync): Books["sums"] {
+function readState(database: DatabaseSync): Pick<Books, "sums" | "turn" | "pruned"> {
   const row = tablesOf(database).includes("state") ? database.prepare("SELECT json FROM state").get() : undefined;
-  const { payer } = row ? JSON.parse(String(row["json"])) : {};
+  const { payer, turn = 0 } = row ? JSON.parse(String(row["json"])) : {};
+  return { sums: sumOf(payer?.money.spans), turn, pruned: sumOf(payer?.pruned.spans) };
+}
+
+function sumOf(spans: SpansJson = {}): Sums {
   const sums = { known: 0, assumed: 0, reserved: 0 };
-  for (const [, known, assumed, reserved] of Object.values<EntryJson>(payer?.money.spans.ever ?? {})) {
+  for (const [, known, assumed, reserved] of Object.values(spans["ever"] ?? {})) {
     sums.known += known;
     sums.assumed += assumed;
     sums.reserved += reserved;
   }
   return sums;
-}
-
-/** What is wrong, in words. */
-export function audit(books: readonly Books[], jobs: ReadonlyMap<string, TakenJob>): string[] {
-  const rows = new Map(books.flatMap((book) => book.rows.map((row) => [row.admission, row] as const)));
-  return [...books.flatMap(auditSums), ...[...jobs.values()].flatMap((job) => auditJob(job, rows)), ...twice(rows)];
-}
-
-function auditSums({ rows, sums }: Books): string[] {
-  const charged = (assumed: number) =>
-    rows.filter((row) => row.assumed === assumed).reduce((sum, row) => sum + row.charged, 0);
-  const faults: string[] = [];
-  if (sums.reserved !== 0) faults.push(`a meter still reserves ${sums.reserved}`);
-  if (sums.known !== charged(0)) faults.push(`a balance says ${sums.known} known, its jobs ${charged(0)}`);
-  if (sums.assumed !== charged(1)) faults.push(`a balance says ${sums.assumed} assumed, its jobs ${charged(1)}`);
-  return faults;
-}
-
-/** The notice's path names the admission, so a job is found in the books even where its answer was lost. */
-function auditJob(job: TakenJob, rows: ReadonlyMap<string, Row>): string[] {
-  const admission = job.hook.split(".")[1] ?? "";
-  const row = rows.get(admission);
-  if (!row) return [`${job.id} was taken, and no meter knows its admission`];
-  const { upstreamId } = row;
-  if (upstreamId !== null && upstreamId !== job.id) return [`${job.id} stands in the books as ${upstreamId}`];
-  if (row.endedAt === null) return [`${job.id} never ended in the books`];
-  if (row.assumed === 1) {
-    // A job whose relay died is known by its notice alone: what it cost is true, and yet assumed.
-    return [0, row.reserved, trueCost(job)].includes(row.charged) ? [] : [`${job.id} is assumed at ${row.charged}`];
-  }
-  return row.charged === trueCost(job) ? [] : [`${job.id} cost ${trueCost(job)} and was charged ${row.charged}`];
-}
-
-function twice(rows: ReadonlyMap<string, Row>): string[] {
-  const ids = [...rows.values()].flatMap(({ upstreamId }) => (upstreamId === null ? [] : [upstreamId]));
-  return ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `${id} stands in the books twice`);
 }

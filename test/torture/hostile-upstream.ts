@@ -1,85 +1,125 @@
-// A model service at its worst: it takes jobs and breaks its answers, as each request's fate has it. It forgets no job.
+// A model service at its worst: it takes jobs and breaks its answers, as each request's fate has it, and is away for a while
+// now and then. It forgets no job.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { listenLocally } from "../support/serve-locally.ts";
-import { type Fate, fateOf } from "./chance.ts";
+import { freePort } from "../support/serve-locally.ts";
+import { breakAnswer, refuseBefore, send, withKey } from "./broken-answers.ts";
+import { type Fate, fateOf, firstPicture } from "./chance.ts";
+import { answerChat } from "./hostile-chat.ts";
+import { sendPicture } from "./hostile-media.ts";
+import { upstreamKey } from "./key-watch.ts";
+import { pause, readBytes } from "./pace.ts";
+import { TakenJob } from "./taken-job.ts";
 
-export const upstreamKey = "the-key-of-the-upstream-nobody-may-read-9f2c";
-const noticeTries = 3;
+const noticeTries = 4;
 const noticePauseMs = 300;
-
-export interface TakenJob {
-  readonly id: string;
-  readonly n: number;
-  readonly fate: Fate;
-  /** The path that its notice goes to, which names the meter and the admission. */
-  readonly hook: string;
-  readonly endsAt: number;
-  cancelled: boolean;
-}
 
 export class HostileUpstream {
   readonly jobs = new Map<string, TakenJob>();
+  /** By a chat's number, whether its usage was said to the end. */
+  readonly chats = new Map<number, boolean>();
   /** How often each fault was done. */
   readonly done = new Map<string, number>();
-  readonly #seed: number;
-  readonly #server = createServer((request, response) => {
-    this.#serve(request, response).catch(() => response.destroy());
-  });
+  /** What should never have come here. */
+  readonly faults: string[] = [];
   /** Where notices go: the gateway keeps its port through every restart. */
   gateway = "";
   calm = false;
-  #url = "";
+  seed: number;
+  readonly #server = createServer((request, response) => {
+    this.#serve(request, response).catch(() => response.destroy());
+  });
+  #port = 0;
 
   constructor(seed: number) {
-    this.#seed = seed;
+    this.seed = seed;
   }
 
   async listen(): Promise<this> {
-    this.#url = await listenLocally(this.#server);
+    this.#port ||= await freePort();
+    await new Promise<void>((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));
     return this;
   }
 
   get url(): string {
-    return this.#url;
+    return `http://127.0.0.1:${this.#port}`;
   }
 
+  /** It refuses every connection, and what was open breaks. It listens again at the same address. */
   async close(): Promise<void> {
     this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve));
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [, , , operation, id] = new URL(request.url ?? "/", this.url).pathname.split("/");
-    const text = await read(request);
+    const [, first, model = "", operation, id = ""] = new URL(request.url ?? "/", this.url).pathname.split("/");
+    if (first === "media") return sendPicture(response, this.seed, Number.parseInt(model, 10), this.calm);
+    const text = (await readBytes(request)).toString();
     if (request.headers.authorization !== `Bearer ${upstreamKey}`) return send(response, 401, { error: "no" });
-    if (operation === "run" || operation === "runsync") return this.#submit(response, operation, text);
-    const job = this.jobs.get(id ?? "");
+    if (operation === "health") return send(response, 200, { jobs: { inQueue: 0 }, workers: { idle: 1 } });
+    if (operation === "openai") return this.#chat(response, text);
+    if (operation === "run" || operation === "runsync") return this.#submit(response, model, operation, text);
+    const job = this.jobs.get(id);
     if (!job) return send(response, 404, { error: "job not found" });
-    if (operation === "cancel" && Date.now() < job.endsAt) job.cancelled = true;
-    if (!this.calm && Math.random() < 0.05) return void response.destroy();
-    send(response, 200, describe(job));
+    return this.#follow(response, job, operation ?? "");
   }
 
-  async #submit(response: ServerResponse, operation: string, text: string): Promise<void> {
-    const { input, webhook = "" } = JSON.parse(text) as { input: { n: number }; webhook?: string };
-    const fate = fateOf(this.#seed, input.n);
+  async #submit(response: ServerResponse, model: string, operation: string, text: string): Promise<void> {
+    const { input, webhook = "" } = JSON.parse(text) as Submission;
+    const n = numberOf(input);
+    const fate = fateOf(this.seed, n);
+    const mustNotCome = fate.scenario === "large body" && cutOf(fate) !== "whole";
+    if (mustNotCome) this.faults.push(`all of a body came that was ${cutOf(fate)}: ${n}`);
     this.done.set(fate.fault, (this.done.get(fate.fault) ?? 0) + 1);
-    if (fate.fault === "refuses") return send(response, 400, { error: "not like this" });
-    if (fate.fault === "busy") return send(response, 429, { error: "too many" });
-    if (fate.fault === "resets-early") return void response.destroy();
-    const id = `job-${input.n}-${this.jobs.size}`;
+    if (refuseBefore(response, fate.fault)) return;
+    const id = `job-${n}-${this.jobs.size}`;
     const hook = webhook === "" ? "" : new URL(webhook).pathname;
-    const job = { id, n: input.n, fate, hook, endsAt: Date.now() + fate.runsMs, cancelled: false };
+    const job = new TakenJob(this.seed, { id, n, model, hook, mediaOrigin: this.url });
     this.jobs.set(id, job);
-    setTimeout(() => void this.#notify(job), fate.runsMs + 5);
-    if (operation === "runsync") await pause(fate.runsMs);
-    await breakAnswer(response, fate, describe(job));
+    this.#notifyAtEnd(job);
+    if (operation === "runsync") await pause(job.last.runsMs);
+    await breakAnswer(response, fate.fault, job.describe(), n);
+  }
+
+  async #follow(response: ServerResponse, job: TakenJob, operation: string): Promise<void> {
+    const draw = job.drawLook();
+    if (!this.calm && draw < 0.04) return void response.destroy();
+    if (operation === "cancel") job.cancel();
+    if (operation === "retry") return this.#retry(response, job, draw);
+    const answer = operation === "stream" ? job.stream() : job.describe();
+    send(response, 200, !this.calm && draw < 0.07 ? withKey(answer, job.n) : answer);
+  }
+
+  async #retry(response: ServerResponse, job: TakenJob, draw: number): Promise<void> {
+    if (!job.retry()) return send(response, 400, { error: "not retryable" });
+    this.#notifyAtEnd(job);
+    const isLost = !this.calm && draw < 0.1;
+    await breakAnswer(
+      response,
+      isLost ? "resets-late" : "none",
+      JSON.stringify({ id: job.id, status: "IN_QUEUE" }),
+      job.n,
+    );
+  }
+
+  async #chat(response: ServerResponse, text: string): Promise<void> {
+    const { seed: n, stream = false } = JSON.parse(text) as { seed: number; stream?: boolean };
+    const { fault } = fateOf(this.seed, n);
+    if (refuseBefore(response, fault)) return;
+    // Whatever part of it is said may have been all that counts.
+    this.chats.set(n, true);
+    if (!(await answerChat(response, this.seed, n, stream))) this.chats.set(n, false);
+  }
+
+  #notifyAtEnd(job: TakenJob): void {
+    setTimeout(() => void this.#notify(job).catch(() => {}), job.last.runsMs + 5);
   }
 
   async #notify(job: TakenJob): Promise<void> {
-    if (job.fate.noticeFault) return;
+    const { notice } = job.fate;
+    if (notice === "is lost" || job.hook === "") return;
     for (let tries = 0; tries < noticeTries; tries++) {
-      const body = JSON.stringify({ ...describe(job), input: {} });
+      const told = job.describe();
+      const body = notice === "says the key" && tries === 0 ? withKey(told, job.n) : told;
       const response = await fetch(this.gateway + job.hook, { method: "POST", body }).catch(() => undefined);
       await response?.arrayBuffer().catch(() => undefined);
       if (response?.ok) return;
@@ -88,60 +128,23 @@ export class HostileUpstream {
   }
 }
 
-/** What is true of the job at this moment. */
-export function describe(job: TakenJob): { id: string; status: string; output?: { cost: number } } {
-  const { id, fate } = job;
-  if (job.cancelled) return { id, status: "CANCELLED" };
-  if (Date.now() < job.endsAt) return { id, status: "IN_PROGRESS" };
-  if (fate.ends === "FAILED") return { id, status: "FAILED" };
-  return { id, status: "COMPLETED", output: { cost: fate.costMicroUsd / 1e6 } };
+interface Submission {
+  readonly input: {
+    readonly n?: number;
+    readonly seed?: number;
+    readonly sampling_params?: { readonly seed?: number };
+  };
+  readonly webhook?: string;
 }
 
-export function trueCost(job: TakenJob): number {
-  return job.cancelled || job.fate.ends === "FAILED" ? 0 : job.fate.costMicroUsd;
+function numberOf({ n, seed, sampling_params }: Submission["input"]): number {
+  if (n !== undefined) return n;
+  return seed === undefined ? (sampling_params?.seed ?? 0) : firstPicture + seed;
 }
 
-async function breakAnswer(response: ServerResponse, { fault }: Fate, answer: object): Promise<void> {
-  const text = JSON.stringify(answer);
-  const json = { "Content-Type": "application/json" };
-  switch (fault) {
-    case "resets-late":
-      return void response.destroy();
-    case "half-json":
-      return void response.writeHead(200, json).end(text.slice(0, -9));
-    case "html":
-      return void response.writeHead(200, { "Content-Type": "text/html" }).end("<h1>It works</h1>");
-    case "fails":
-      return void response.writeHead(500, json).end('{"error":"out of memory"}');
-    case "cuts-short":
-      response.writeHead(200, { ...json, "Content-Length": text.length + 100 }).write(text);
-      await pause(20);
-      return void response.destroy();
-    case "says-the-key":
-      response.writeHead(200, { ...json, "X-Debug": upstreamKey, "Set-Cookie": `key=${upstreamKey}` });
-      return void response.end(JSON.stringify({ ...answer, note: upstreamKey }));
-    case "drips":
-      response.writeHead(200, { ...json, "Content-Length": text.length });
-      for (const character of text) {
-        response.write(character);
-        await pause(2);
-      }
-      return void response.end();
-    default:
-      return send(response, 200, answer);
-  }
-}
+const cuts = ["whole", "broken off", "over the limit"] as const;
 
-function send(response: ServerResponse, status: number, answer: object): void {
-  response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(answer));
-}
-
-async function read(request: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  for await (const piece of request) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces).toString();
-}
-
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+/** How much of a large body its client sends. */
+export function cutOf({ variant }: Fate): (typeof cuts)[number] {
+  return cuts[variant % cuts.length] as (typeof cuts)[number];
 }

@@ -1,16 +1,34 @@
 // `npm run torture [-- --seconds 300 --seed 7]`: the gateway over real processes, with everything that can go wrong going wrong.
 import { parseArgs } from "node:util";
-import { Server } from "../support/serve.ts";
-import { eventually, inParallel } from "../support/serve-eventually.ts";
-import { testSettings } from "../support/settings.ts";
-import { audit, readBooks } from "./books.ts";
-import { chance, users } from "./chance.ts";
-import { Clients, model } from "./clients.ts";
-import { HostileUpstream, pause, upstreamKey } from "./hostile-upstream.ts";
+import { type ServeOptions, Server } from "../support/serve.ts";
+import { audit } from "./audit.ts";
+import { auditWebhooks, type Delivery, deliveryOf } from "./audit-webhooks.ts";
+import { type Books, readBooks } from "./books.ts";
+import { Clients } from "./clients.ts";
+import { tell, tooSeldom } from "./counted.ts";
+import { HostileUpstream } from "./hostile-upstream.ts";
+import { KeyWatch } from "./key-watch.ts";
+import { readLeftovers } from "./leftovers.ts";
+import { prepare, settingsFor } from "./prepare.ts";
+import { followAll } from "./settle.ts";
+import { StandIn } from "./stand-in.ts";
+import { TimeTravel } from "./time-travel.ts";
+import { trouble } from "./troubles.ts";
+import { Weather } from "./weather.ts";
+import { WebhookReceiver } from "./webhook-receiver.ts";
 
-const lanes = 12;
-/** A job that nobody follows is settled when it expires, a minute after its ttl. */
-const settlesWithinMs = 150_000;
+const lanes = 48;
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+/** A job that nobody follows is asked about within ten minutes, and over after a day. */
+const sleepsMs = [20 * minuteMs, dayMs + 10 * minuteMs];
+/** By then every link has ended, and no meter has been used for so long that it is kept. */
+const emptyAfterMs = 90 * dayMs;
+/** Of the webhooks that are owed. */
+const leastDelivered = 0.8;
+/** Of the calls. */
+const mostBroken = 0.0005;
+const quietWithinMs = 120_000;
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "300" }, seed: { type: "string" } },
@@ -19,99 +37,97 @@ const seed = Number(values.seed ?? Date.now() % 1_000_000);
 const seconds = Number(values.seconds);
 console.log(`Seed ${seed}, ${seconds} s: npm run torture -- --seconds ${seconds} --seed ${seed}`);
 
+const watch = new KeyWatch();
 const upstream = await new HostileUpstream(seed).listen();
-const settings = {
-  UPSTREAM_URL: upstream.url,
-  UPSTREAM_API_KEY: upstreamKey,
-  // Any origin will do: the upstream knows where its notices go.
-  PUBLIC_URL: "http://gateway.example.com",
+const receiver = await new WebhookReceiver(watch).listen();
+const stores = await Promise.all((["kv", "r2", "cache"] as const).map((store) => StandIn.serve(store, watch)));
+const served: ServeOptions = {
+  settings: settingsFor(upstream.url, seed),
+  tmpfs: false,
+  storesAt: Object.fromEntries(stores.map(({ store, address }) => [store, address])),
 };
-const server = await Server.start({ settings, tmpfs: false });
+const server = await Server.start(served);
+server.onLine = (line) => watch.look("a line of the log", line);
 upstream.gateway = server.url;
 let faults: readonly string[] = [];
 try {
   faults = await torture();
 } finally {
   await server.stop();
-  await upstream.close();
+  await Promise.all([upstream, receiver, ...stores].map((one) => one.close()));
 }
 for (const fault of faults.slice(0, 50)) console.error(`FAULT ${fault}`);
 console.log(faults.length === 0 ? "No fault." : `${faults.length} faults, seed ${seed}.`);
 process.exit(faults.length === 0 ? 0 : 1);
 
 async function torture(): Promise<string[]> {
-  await tell("PUT", `/admin/models/${model}`, { passthrough: true, maxUsd: 0.01 });
-  const limits = [
-    { unit: "jobs", limit: 500 },
-    { unit: "usd", limit: 100_000, per: "day" },
-  ];
-  await tell("PUT", "/admin/plans/tortured", { rules: limits });
-  const tokens = new Map<string, string>();
-  for (const user of users) tokens.set(user, await mint(user));
-
-  const clients = new Clients(server.url, tokens, seed);
+  const weather = new Weather();
+  const clients = new Clients(server.url, await prepare(server.url), seed, { receiver: receiver.url, watch, weather });
   const until = Date.now() + seconds * 1000;
-  const [kills] = await Promise.all([killUntil(until, clients), clients.run(lanes, until)]);
+  const around = { seed, server, upstream, stores, clients, weather };
+  const [troubles] = await Promise.all([trouble(around, until), clients.run(lanes, until)]);
   upstream.calm = true;
-  const lost = await settle(clients);
+  const { lost, ended } = await followAll(clients, seed);
+  const travel = new TimeTravel(server, served);
+  for (const ms of sleepsMs) lost.push(...(await sleep(travel, ms)));
   await server.kill9();
-  report(clients, kills);
-  return [...clients.faults, ...lost, ...audit(readBooks(server.disk), upstream.jobs)];
+  const books = readBooks(server.disk);
+  report(clients, weather, books);
+  const rows = books.flatMap((book) => book.rows);
+  const audited = [
+    ...audit(books, { ...upstream, handed: clients.handed, ended }),
+    ...auditWebhooks(rows, receiver.told),
+    ...undelivered(deliveryOf(rows, receiver.told, seed)),
+  ];
+  const left = await leftovers(travel);
+  return [
+    ...tooManyBroken(clients),
+    ...[...tooSeldom(clients.made, seconds), ...clients.faults, ...troubles, ...upstream.faults],
+    ...[...receiver.faults, ...lost, ...audited, ...left, ...watch.faults],
+  ];
 }
 
-/** How often it was killed. */
-async function killUntil(until: number, clients: Clients): Promise<number> {
-  const next = chance(seed, -2);
-  for (let kills = 0; ; kills++) {
-    await pause(2000 + next() * 3000);
-    if (Date.now() >= until) return kills;
-    clients.killedAt = Date.now();
-    await server.kill9();
-    await server.restart();
-    clients.killedAt = Date.now();
+/** What is due meanwhile is done, and nothing stays reserved that nobody asks about. */
+async function sleep(travel: TimeTravel, ms: number): Promise<string[]> {
+  await travel.sleep(ms);
+  try {
+    await travel.quiet(quietWithinMs);
+    return [];
+  } catch (error) {
+    return [String(error)];
   }
 }
 
-/** Every accepted job is followed to its end, and every reservation is waited for. */
-async function settle(clients: Clients): Promise<string[]> {
-  const lost: string[] = [];
-  await inParallel(clients.accepted, 8, async (job) => {
-    const ended = await eventually(`the end of ${job.handle}`, settlesWithinMs, async () => {
-      const answer = await clients.status(job);
-      return answer && (answer.status === 404 || !/^IN_/.test(answer.state)) ? answer : undefined;
-    }).catch(() => undefined);
-    if (ended?.status !== 200) lost.push(`the accepted job ${job.handle} was answered with ${ended?.status}`);
-  });
-  for (const user of users) {
-    await eventually(`the last reservation of ${user}`, settlesWithinMs, async () => {
-      const { spent } = (await tell("GET", `/admin/users/${user}`)) as { spent: { reservedUsd: number } };
-      return spent.reservedUsd === 0;
-    }).catch((error: unknown) => lost.push(String(error)));
-  }
-  return lost;
+async function leftovers(travel: TimeTravel): Promise<string[]> {
+  const restless = await sleep(travel, emptyAfterMs);
+  await server.kill9();
+  const { objects, faults } = readLeftovers(server.disk);
+  console.log(`${objects} objects of users, jobs and requests, ${faults.length} of them with something left`);
+  return [...restless, ...faults];
 }
 
-function report(clients: Clients, kills: number): void {
-  const counts = (from: ReadonlyMap<string, number>) =>
-    [...from].sort(([left], [right]) => left.localeCompare(right)).map(([what, count]) => `${what} ×${count}`);
-  console.log(`${clients.submitted} submissions, ${clients.accepted.length} accepted, ${kills} kills`);
-  console.log(`The upstream took ${upstream.jobs.size} jobs: ${counts(upstream.done).join(", ")}`);
-  console.log(`Answers: ${counts(clients.answers).join(", ")}`);
-  const books = readBooks(server.disk).map(({ sums }) => `${sums.known} known + ${sums.assumed} assumed`);
-  console.log(`Balances in micro-USD: ${books.join("; ")}`);
+/** A busy machine resets a connection now and then. */
+function tooManyBroken({ broken, made }: Clients): readonly string[] {
+  console.log(`${broken.length} exchanges were broken off, and no kill explains it`);
+  const calls = [...made.values()].reduce((sum, count) => sum + count, 0);
+  return broken.length > calls * mostBroken ? broken : [];
 }
 
-async function tell(method: string, path: string, body?: object): Promise<unknown> {
-  const headers = { Authorization: `Bearer ${testSettings.ADMIN_TOKEN}` };
-  const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-  const response = await fetch(server.url + path, init);
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
-  return response.json();
+function undelivered({ owed, came }: Delivery): string[] {
+  console.log(`${came} of ${owed} webhooks came to receivers that take them`);
+  return came < owed * leastDelivered ? [`only ${came} of ${owed} webhooks came`] : [];
 }
 
-async function mint(user: string): Promise<string> {
-  const headers = { Authorization: `Bearer ${testSettings.APP_SECRET}` };
-  const body = JSON.stringify({ user, plan: "tortured", ttlSeconds: 24 * 60 * 60 });
-  const response = await fetch(`${server.url}/tokens`, { method: "POST", headers, body });
-  return ((await response.json()) as { token: string }).token;
+function report(clients: Clients, weather: Weather, books: readonly Books[]): void {
+  console.log(`${clients.turns} turns, ${clients.accepted.length} jobs accepted`);
+  console.log(`Operations: ${tell(clients.made)}`);
+  console.log(`Troubles: ${tell(weather.troubles)}; told that the upstream is down ×${weather.down}`);
+  console.log(`The upstream took ${upstream.jobs.size} jobs and ${upstream.chats.size} chats: ${tell(upstream.done)}`);
+  console.log(`Answers: ${tell(clients.answers)}`);
+  console.log(`Webhooks received: ${tell(receiver.received)}`);
+  console.log(`Calls of the stores: ${stores.map(({ store, calls }) => `${store} ×${calls}`).join(", ")}`);
+  console.log(`Looked at for the key: ${tell(watch.looked)}`);
+  console.log(
+    `Balances in micro-USD: ${books.map(({ sums }) => `${sums.known} known + ${sums.assumed} assumed`).join("; ")}`,
+  );
 }

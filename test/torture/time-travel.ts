@@ -1,0 +1,106 @@
+// The gateway wakes days later: its clock is ahead, and the alarms of its objects ring as if those days had passed.
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { readWorkerConfig } from "../../src/cli/worker-config.ts";
+import type { ServeOptions, Server } from "../support/serve.ts";
+import { todaysBuild } from "../support/serve-bundle.ts";
+import { eventually } from "../support/serve-eventually.ts";
+
+/** Nothing rings any more, or only what always rings again. */
+const restMs = 2_000;
+
+export class TimeTravel {
+  readonly #server: Server;
+  readonly #options: ServeOptions;
+  #aheadMs = 0;
+
+  constructor(server: Server, options: ServeOptions) {
+    this.#server = server;
+    this.#options = options;
+  }
+
+  /** The server dies and wakes so much later. */
+  async sleep(ms: number): Promise<void> {
+    await this.#server.kill9();
+    this.#aheadMs += ms;
+    for (const { folder, database } of this.#alarms()) {
+      for (const { actor_id } of database.prepare("SELECT actor_id FROM _cf_ALARM").all()) {
+        shiftOwn(join(folder, `${actor_id}.sqlite`), ms);
+      }
+      database.prepare("UPDATE _cf_ALARM SET scheduled_time = scheduled_time - ?").run(nanoseconds(ms));
+      database.close();
+    }
+    const build = await todaysBuild();
+    const { durable_objects } = readWorkerConfig(build.wranglerToml);
+    const classes = durable_objects.bindings.map(({ class_name }) => class_name);
+    await this.#server.deploy({ ...this.#options, door: laterDoor(classes, this.#aheadMs) });
+  }
+
+  /** Until every alarm that was due has rung, and what it started is over. */
+  async quiet(withinMs: number): Promise<void> {
+    let quietSince = Date.now();
+    await eventually("the end of the alarms that are due", withinMs, async () => {
+      if (this.#due() > 0) quietSince = Date.now();
+      return Date.now() - quietSince > restMs;
+    });
+  }
+
+  #due(): number {
+    return this.#alarms().reduce((sum, { database }) => {
+      const query = "SELECT COUNT(*) AS due FROM _cf_ALARM WHERE scheduled_time <= ?";
+      const row = database.prepare(query).get(nanoseconds(Date.now()));
+      database.close();
+      return sum + Number(row?.["due"]);
+    }, 0);
+  }
+
+  /** What the runtime keeps beside the objects of each class. */
+  #alarms(): { readonly folder: string; readonly database: DatabaseSync }[] {
+    const folders = readdirSync(this.#server.disk).map((name) => join(this.#server.disk, name));
+    const withAlarms = folders.filter((folder) => existsSync(join(folder, "metadata.sqlite")));
+    return withAlarms.map((folder) => ({ folder, database: new DatabaseSync(join(folder, "metadata.sqlite")) }));
+  }
+}
+
+const nanoseconds = (ms: number) => BigInt(Math.round(ms)) * 1_000_000n;
+
+/** An object notes its own alarm too, where it was not emptied in the moment that it died. */
+function shiftOwn(file: string, ms: number): void {
+  if (!existsSync(file)) return;
+  const database = new DatabaseSync(file);
+  const notes = database.prepare("SELECT 1 FROM sqlite_master WHERE name = '_cf_METADATA'").get();
+  if (notes) database.prepare("UPDATE _cf_METADATA SET value = value - ? WHERE key = 1").run(nanoseconds(ms));
+  database.close();
+}
+
+/** Stands before the bundle: every clock of the Worker and its objects is ahead, and alarms ring when it says. */
+function laterDoor(classes: readonly string[], aheadMs: number): string {
+  const later = (name: string) => `
+export class ${name} extends product.${name} {
+  constructor(ctx, env) {
+    shiftAlarms(Object.getPrototypeOf(ctx.storage));
+    super(ctx, env);
+  }
+}`;
+  return `
+import * as product from "./index.js";
+export * from "./index.js";
+
+const { now } = Date;
+Date.now = () => now() + ${aheadMs};
+
+let areShifted = false;
+function shiftAlarms(storage) {
+  if (areShifted) return;
+  areShifted = true;
+  const { setAlarm } = storage;
+  storage.setAlarm = function (at, options) {
+    return setAlarm.call(this, Number(at) - ${aheadMs}, options);
+  };
+}
+${classes.map(later).join("\n")}
+
+export default product.default;
+`;
+}

@@ -1,0 +1,45 @@
+// What is wrong with the gateway's surroundings at the moment, and what an answer may be excused by.
+
+/** How long after a kill an answer may still be its fault. */
+const excusedMs = 5_000;
+/** How long after the upstream came back its circuit may still be open. */
+export const closesWithinMs = 20_000;
+
+export class Weather {
+  /** When it was up again; later than any moment while it is not. */
+  killedAt = Number.NEGATIVE_INFINITY;
+  /** Resolves once the gateway listens: a call that meets nobody is none. */
+  up: Promise<void> = Promise.resolve();
+  /** Until then the upstream refuses connections. */
+  awayUntil = Number.NEGATIVE_INFINITY;
+  /** How often an answer said that the upstream is not asked at all. */
+  down = 0;
+  readonly troubles = new Map<string, number>();
+  #troubledAt = Number.NEGATIVE_INFINITY;
+  #troubled = 0;
+
+  beginTrouble(what: string): void {
+    this.#troubled += 1;
+    this.troubles.set(what, (this.troubles.get(what) ?? 0) + 1);
+  }
+
+  endTrouble(): void {
+    this.#troubled -= 1;
+    this.#troubledAt = Date.now();
+  }
+
+  /** Whether a kill may have met what was sent then. */
+  killed(sentAt: number): boolean {
+    return sentAt - this.killedAt < excusedMs || Date.now() - this.killedAt < excusedMs;
+  }
+
+  /** Whether a store's trouble may have. */
+  troubled(sentAt: number): boolean {
+    return this.#troubled > 0 || sentAt - this.#troubledAt < excusedMs;
+  }
+
+  /** Whether a circuit may be open. */
+  mayBeDown(): boolean {
+    return Date.now() < this.awayUntil + closesWithinMs;
+  }
+}
