@@ -1,6 +1,7 @@
 // What there is to measure: each with its table. Small shows that it runs, for machines that measure nothing.
 import { serveBare } from "./gateway/bare-worker.ts";
 import { measureFilms } from "./gateway/films.ts";
+import { measureHeld } from "./gateway/held.ts";
 import { isQuiet, type Jitter } from "./gateway/jitter.ts";
 import { measureOnePayer } from "./gateway/one-payer.ts";
 import { fullEffort, measurePayers, smallEffort } from "./gateway/payers.ts";
@@ -88,6 +89,13 @@ export const benches: Readonly<Record<string, Bench>> = {
         gatewayMs: "Sluice's",
       };
       return tableOf(headings, await measureFilms(small ? 1 : 3));
+    },
+  },
+  held: {
+    title: "What stands still: how far the peak of the process lies above its idle memory",
+    measure: async ({ small }) => {
+      const headings = { what: "What", addedMB: "added, MB", goalMB: "goal, MB", reached: "" };
+      return tableOf(headings, await measureHeld(small));
     },
   },
   start: {

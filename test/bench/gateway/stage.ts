@@ -52,7 +52,7 @@ export class Stage {
 }
 
 /** As a deployment before a real upstream is, with a plan that refuses nobody. */
-export async function serveGateway(upstream: WorkerdProcess, options: ServeOptions = {}): Promise<Server> {
+export async function serveGateway(upstream: Pick<WorkerdProcess, "url">, options: ServeOptions = {}): Promise<Server> {
   const settings = {
     UPSTREAM_URL: upstream.url,
     UPSTREAM_API_KEY: "key-of-the-upstream-0123456789abcdef",

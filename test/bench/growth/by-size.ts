@@ -76,7 +76,9 @@ export function growthTable(growths: readonly Growth[]): Table {
   ];
   const rows = growths.map(({ what, beside, points, ratio }) => ({
     ...Object.fromEntries(points.map(({ size, cpuMs }) => [String(size), cpuMs])),
-    ...{ what, beside, [ratioKey]: ratio },
+    what,
+    beside,
+    [ratioKey]: ratio,
   }));
   return { columns, rows };
 }
