@@ -3,10 +3,13 @@ import { maxMediaBytes, type Opened } from "./source.ts";
 
 const blockBytes = 256 * 1024;
 
-/** The stream, and the work of filling it; the work never throws: a source that breaks leaves the stream broken. */
+/**
+ * The stream, and the work of filling it: whether all of the file went through. It never throws: a source that breaks leaves
+ * the stream broken.
+ */
 export function rejoin(opened: Pick<Opened, "response" | "head" | "rest" | "size">): {
   readonly stream: ReadableStream<Uint8Array>;
-  readonly work: Promise<void>;
+  readonly work: Promise<boolean>;
 } {
   const { head, rest, size } = opened;
   const { readable, writable } = size === undefined ? new IdentityTransformStream() : new FixedLengthStream(size);
@@ -19,9 +22,13 @@ export function rejoin(opened: Pick<Opened, "response" | "head" | "rest" | "size
     rest.releaseLock();
     await opened.response.body?.pipeTo(writable);
   };
-  const work = flow().catch(async (error) => {
-    await Promise.allSettled([writer.abort(error), rest.cancel(error)]);
-  });
+  const work = flow().then(
+    () => true,
+    async (error) => {
+      await Promise.allSettled([writer.abort(error), rest.cancel(error)]);
+      return false;
+    },
+  );
   return { stream: readable, work };
 }
 

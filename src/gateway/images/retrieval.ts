@@ -3,6 +3,7 @@ import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
 import { readBounded } from "../../wire/small-body.ts";
 import { type ByteRange, readContentRange, readRange, resolveRange, writeRange } from "./byte-range.ts";
+import { FileCache } from "./file-cache.ts";
 import type { Media } from "./media.ts";
 import { rejoin } from "./media-body.ts";
 import type { MediaKey } from "./media-key.ts";
@@ -59,16 +60,17 @@ function conditionalRange(headers: Headers, etag: string): ByteRange | undefined
 }
 
 async function fromCache(retrieval: Retrieval, range: ByteRange | undefined): Promise<Response | undefined> {
-  const headers: Record<string, string> = range ? { Range: writeRange(range) } : {};
-  const request = new Request(retrieval.cacheUrl, { headers });
-  const cached = await caches.default.match(request).catch(() => undefined);
+  const cached = await cacheOf(retrieval).match(range);
   if (!cached) return undefined;
-  if (cached.status === 416) throw notSatisfiable(cached.headers.get("Content-Range"));
   const kept = ["Content-Type", "Content-Disposition", "Content-Length", "Content-Range"].flatMap((name) => {
     const value = cached.headers.get(name);
     return value === null ? [] : [[name, value]];
   });
   return answer(retrieval, cached.body, cached.status, { ...Object.fromEntries(kept), "X-Cache": "HIT" });
+}
+
+function cacheOf({ cacheUrl, waitUntil }: Retrieval): FileCache {
+  return new FileCache(cacheUrl, waitUntil);
 }
 
 async function whole(retrieval: Retrieval): Promise<Response> {
@@ -89,7 +91,7 @@ async function whole(retrieval: Retrieval): Promise<Response> {
   }
   // The runtime reads for both at the pace of the slower one, and holds next to nothing.
   const [client, kept] = stream.tee();
-  waitUntil(cache(retrieval, kept, kind));
+  waitUntil(cacheOf(retrieval).putStream(kept, work, size, keptHeaders(retrieval, kind)));
   return answer(retrieval, client, 200, headers);
 }
 
@@ -152,35 +154,38 @@ async function cut(retrieval: Retrieval, range: ByteRange): Promise<Response | u
   retrieval.waitUntil(work);
   const bytes = await readBounded(stream, heldBytes).catch(() => undefined);
   if (!bytes) throw new Problem("MEDIA_UNAVAILABLE", "The media ended in the middle.");
-  retrieval.waitUntil(cache(retrieval, bytes, kind));
+  retrieval.waitUntil(cacheOf(retrieval).put(bytes, size, keptHeaders(retrieval, kind)));
   const asked = resolveRange(range, size);
   if (!asked) throw notSatisfiable(`bytes */${size}`);
   return part(retrieval, bytes.slice(asked.from, asked.to + 1), { ...asked, size }, kind);
 }
 
-/** The cache is comfort: whatever goes wrong here is tried again by the next request. */
+/** Fetched once more, for the cache alone. */
 async function fill(retrieval: Retrieval): Promise<void> {
   try {
     const opened = await openMedia(retrieval.sources, retrieval.media.url);
     const { stream, work } = rejoin(opened);
-    await Promise.all([work, keep(retrieval, stream, opened)]);
+    await Promise.all([work, keep(retrieval, opened, stream, work)]);
   } catch {
     console.warn(JSON.stringify({ cache: "not filled", key: retrieval.key.tag }));
   }
 }
 
 /** One that does not say its size is kept only where it is small: a stream that broke must not pass for a file. */
-async function keep(retrieval: Retrieval, stream: ReadableStream<Uint8Array>, opened: Opened): Promise<void> {
-  if (opened.size !== undefined) return cache(retrieval, stream, opened.kind);
+async function keep(
+  retrieval: Retrieval,
+  { size, kind }: Opened,
+  stream: ReadableStream<Uint8Array>,
+  isWhole: Promise<boolean>,
+): Promise<void> {
+  const headers = keptHeaders(retrieval, kind);
+  if (size !== undefined) return cacheOf(retrieval).putStream(stream, isWhole, size, headers);
   const bytes = await readBounded(stream, heldBytes);
-  if (bytes) await cache(retrieval, bytes, opened.kind);
+  if (bytes) await cacheOf(retrieval).put(bytes, bytes.byteLength, headers);
 }
 
-async function cache(retrieval: Retrieval, body: BodyInit, kind: FileKind): Promise<void> {
-  const headers = { ...fileHeaders(retrieval, kind), "Cache-Control": cacheControl(retrieval) };
-  await caches.default.put(retrieval.cacheUrl, new Response(body, { headers })).catch(() => {});
-  // What the cache did not take is waited for by nobody: it would be held here whole, or never end.
-  if (body instanceof ReadableStream) await body.cancel().catch(() => {});
+function keptHeaders(retrieval: Retrieval, kind: FileKind): Record<string, string> {
+  return { ...fileHeaders(retrieval, kind), "Cache-Control": cacheControl(retrieval) };
 }
 
 /** The name is ours, so that nothing of the source's reaches a disk's name. */

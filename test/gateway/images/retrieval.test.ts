@@ -357,6 +357,37 @@ describe("a file", () => {
     expect(await caches.default.match(origin + path)).toBeUndefined();
   });
 
+  /** As a cache has it that takes a stream that broke off for a whole file. */
+  async function halfKept(): Promise<string> {
+    const path = await linkTo(honest);
+    await bytesOf(await studio.ask(path, undefined));
+    const headers = new Headers((await caches.default.match(origin + path))?.headers);
+    headers.delete("Content-Length");
+    await caches.default.put(origin + path, new Response(png.slice(0, png.length / 2), { headers }));
+    return path;
+  }
+
+  it("of which the cache has a half is never taken for a whole", async () => {
+    const response = await studio.ask(await halfKept(), undefined, "GET", { untouched: true });
+    expect((await drain(response)).whole).toBe(false);
+  });
+
+  it.each(["bytes=2-5", `bytes=${png.length - 4}-`])(
+    "of which the cache has a half gives %s of the whole",
+    async (range) => {
+      const response = await studio.ask(await halfKept(), undefined, "GET", { headers: { Range: range } });
+      expect([response.status, response.headers.get("X-Cache")]).toEqual([206, "MISS"]);
+      expect(response.headers.get("Content-Range")).toContain(`/${png.length}`);
+    },
+  );
+
+  it("that a client leaves in the middle stays cached", async () => {
+    const path = await linkTo(honest);
+    await bytesOf(await studio.ask(path, undefined));
+    await (await studio.ask(path, undefined, "GET", { untouched: true })).body?.cancel();
+    expect((await studio.ask(path, undefined)).headers.get("X-Cache")).toBe("HIT");
+  });
+
   it("that goes on beyond 64 MB is cut there", async () => {
     const path = await linkTo(honest);
     world.elsewhere = () => new Response(flow(1024 * 1024));
