@@ -49,11 +49,18 @@ export class WatchedWriter {
     this.#timer = setTimeout(() => {
       const restMs = (this.#waitsSince ?? Date.now()) + patienceMs - Date.now();
       if (restMs > 0) this.#watch(restMs);
-      else this.#letGo(new Error("does not read"));
+      else this.letGo(new Error("does not read"));
     }, afterMs);
   }
 
-  #letGo(reason: Error): void {
+  /** Whoever writes next may write to the stream itself. */
+  releaseLock(): void {
+    clearTimeout(this.#timer);
+    this.#writer.releaseLock();
+  }
+
+  letGo(reason: unknown): void {
+    clearTimeout(this.#timer);
     this.#gone.abort(reason);
     this.#writer.abort(reason).catch(() => {});
   }

@@ -96,19 +96,19 @@ export class OpenAiRelay {
     return response;
   }
 
-  /** One branch goes to the client, the other is looked at for what it cost. */
+  /** Looked at for what it cost while it goes to the client. */
   #relayEvents({ response, clock, askedAt, upstream }: Answered): Response {
     clock.stop();
     const headers = { "Content-Type": eventsType, "Cache-Control": "no-cache" };
     const events = new GuardedEvents(response.body ?? new Blob().stream(), upstream.keySearch, this.#leaving);
     this.#after(events.done);
-    const seen = new SeenStream(this.#admitted.isKeyed ? keptBytes : 0, (piece) => events.look(piece));
-    const watched = seen.read(events.copy, events.copyOver, events);
+    const seen = new SeenStream(this.#admitted.isKeyed ? keptBytes : 0);
+    const watched = events.read(seen);
     this.#after(watched.then(() => events.doneWithin(lastBytesMs)));
-    const settled = watched.then((stream) => {
-      const bytes = stream.kept();
+    const settled = watched.then(() => {
+      const bytes = seen.kept();
       const given = bytes && { status: 200, contentType: eventsType, bytes };
-      const bill = stream.bill(this.#call.target, this.#inputBytes);
+      const bill = seen.bill(this.#call.target, this.#inputBytes);
       this.#noteCost(bill.costMicroUsd ?? bill.assumedMicroUsd);
       return this.#settle({ status: "COMPLETED", askedAt, ...bill }, given);
     });

@@ -1,17 +1,12 @@
 // What passed in a stream of events: its last word on cost or usage, and how much text there was.
-import { ReadAhead } from "./read-ahead.ts";
 import { readEvent, type SeenEvent } from "./seen-event.ts";
 import { costOf } from "./settling.ts";
 import type { Target } from "./target.ts";
 
-const bufferBytes = 64 * 1024;
-/** So much is read as it comes: of a short stream that is cut, nothing is lost. */
-const promptBytes = 16 * 1024;
-/** Then larger reads cost less; what a cut leaves of one half filled is never seen. */
-const readBytes = 2 * 1024;
-/** Of a longer line the beginning counts as text, unread. */
+/** A longer line counts as text, and is neither held nor read. */
 const maxLineLength = 256 * 1024;
 const bytesPerToken = 4;
+const lineEnd = 0x0a;
 
 /** What the caller owes for a stream. */
 export interface Bill {
@@ -21,19 +16,14 @@ export interface Bill {
   readonly assumedMicroUsd?: number;
 }
 
-/** Who gets the stream itself. */
-export interface Client {
-  /** Resolves when nothing of the stream waits for it any more. */
-  readonly done: Promise<void>;
-  letGo(): void;
-}
-
 export class SeenStream {
   readonly #keepBytes: number;
-  readonly #look: ((piece: Uint8Array) => void) | undefined;
+  readonly #decoder = new TextDecoder();
   /** Of a line that has not ended. */
   readonly #held: string[] = [];
   #heldLength = 0;
+  /** The line that has not ended is longer than what is read. */
+  #isLong = false;
   #bytes = 0;
   #pieces = 0;
   #textBytes = 0;
@@ -44,49 +34,27 @@ export class SeenStream {
   #kept: Uint8Array[] | undefined = [];
 
   /** A copy of the stream is kept as long as it has not more than so many bytes. */
-  constructor(keepBytes = 0, look?: (piece: Uint8Array) => void) {
+  constructor(keepBytes = 0) {
     this.#keepBytes = keepBytes;
-    this.#look = look;
   }
 
-  /**
-   * Reads to the end, or to where the stream was cut: what nobody listens to is made no further. Ahead of a client that does
-   * not read it goes so far, and then lets it go.
-   */
-  async read(stream: ReadableStream<Uint8Array>, leaving?: AbortSignal, client?: Client): Promise<this> {
-    let ahead = client && new ReadAhead(client.done);
-    const reader = stream.getReader({ mode: "byob" });
-    leaving?.addEventListener("abort", () => void reader.cancel("nobody listens").catch(() => {}), { once: true });
-    const decoder = new TextDecoder();
-    let buffer: ArrayBufferLike = new ArrayBuffer(bufferBytes);
-    try {
-      for (;;) {
-        if (ahead && !(await ahead.mayRead())) {
-          client?.letGo();
-          ahead = undefined;
-        }
-        const least = this.#bytes < promptBytes ? 1 : readBytes;
-        const askedAt = Date.now();
-        const { value, done }: { value?: Uint8Array | undefined; done: boolean } = await reader.readAtLeast(
-          least,
-          new Uint8Array(buffer),
-        );
-        if (value) {
-          ahead?.brought(value.byteLength, Date.now() - askedAt);
-          this.#look?.(value);
-          this.#keep(value);
-          this.#take(decoder.decode(value, { stream: true }));
-          buffer = value.buffer;
-        }
-        if (done || !value || value.byteLength < least) break;
-      }
-    } catch {
-      this.#isCut = true;
-    }
-    this.#isCut ||= leaving?.aborted === true;
+  /** The next piece, which is the caller's again afterwards. */
+  take(piece: Uint8Array): void {
+    this.#keep(piece);
+    const rest = this.#isLong ? this.#passLong(piece) : piece;
+    if (rest.byteLength > 0) this.#takeText(this.#decoder.decode(rest, { stream: true }));
+  }
+
+  /** There was no more of it. */
+  end(): void {
     this.#line(this.#held.join(""));
-    if (this.#isCut) this.#countUnseen();
-    return this;
+  }
+
+  /** There was more, and of that so much at most had passed. */
+  cut(unseenBytes: number): void {
+    this.#isCut = true;
+    this.end();
+    this.#countUnseen(unseenBytes);
   }
 
   #keep(piece: Uint8Array): void {
@@ -95,7 +63,15 @@ export class SeenStream {
     this.#kept?.push(piece.slice());
   }
 
-  #take(text: string): void {
+  /** What stands behind the long line in this piece. */
+  #passLong(piece: Uint8Array): Uint8Array {
+    const end = piece.indexOf(lineEnd);
+    this.#isLong = end < 0;
+    this.#textBytes += this.#isLong ? piece.byteLength : end;
+    return this.#isLong ? piece.subarray(piece.byteLength) : piece.subarray(end + 1);
+  }
+
+  #takeText(text: string): void {
     const [first = "", ...more] = text.split("\n");
     this.#hold(first);
     for (const begun of more) {
@@ -103,17 +79,24 @@ export class SeenStream {
       this.#heldLength = 0;
       this.#hold(begun);
     }
+    if (this.#heldLength > maxLineLength) this.#beginLong();
+  }
+
+  #beginLong(): void {
+    this.#isLong = true;
+    this.#pieces += 1;
+    this.#textBytes += this.#heldLength;
+    this.#saidMore = true;
+    this.#held.length = 0;
+    this.#heldLength = 0;
+    // Of a character that was begun the rest is never decoded.
+    this.#decoder.decode();
   }
 
   /** In the pieces that it comes in: a long line is not put together anew with each of them. */
   #hold(text: string): void {
     this.#held.push(text);
     this.#heldLength += text.length;
-    while (this.#heldLength - (this.#held[0]?.length ?? 0) > maxLineLength) {
-      const length = this.#held.shift()?.length ?? 0;
-      this.#heldLength -= length;
-      this.#textBytes += length;
-    }
   }
 
   #line(line: string): void {
@@ -131,10 +114,10 @@ export class SeenStream {
     this.#saidMore = false;
   }
 
-  /** At most one large read: it counts as full, with as much text as what was seen had. */
-  #countUnseen(): void {
-    if (this.#bytes < promptBytes) return;
-    const share = 1 + readBytes / this.#bytes;
+  /** It counts as full, with as much text as what was seen had. */
+  #countUnseen(bytes: number): void {
+    if (this.#bytes === 0) return;
+    const share = 1 + bytes / this.#bytes;
     this.#pieces = Math.ceil(this.#pieces * share);
     this.#textBytes = Math.ceil(this.#textBytes * share);
   }

@@ -1,6 +1,7 @@
 // A stream of events that says a key: what of it has left for the client by then.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { GuardedEvents } from "../../../src/gateway/jobs/guarded-events.ts";
+import { SeenStream } from "../../../src/gateway/jobs/seen-stream.ts";
 import { SecretSearch } from "../../../src/wire/secret-search.ts";
 
 const key = "sk-a-key-of-the-upstream-0123456789";
@@ -41,22 +42,48 @@ async function read(stream: ReadableStream<Uint8Array>): Promise<{ text: string;
   }
 }
 
+/** What the client got, and what was seen: a stream that was cut is not kept. */
+async function pass(source: ReadableStream<Uint8Array>) {
+  const events = new GuardedEvents(source, search, undefined);
+  const seen = new SeenStream(10_000_000);
+  const [client] = await Promise.all([read(events.client), events.read(seen)]);
+  await events.done;
+  const kept = seen.kept();
+  return { ...client, kept: kept && new TextDecoder().decode(kept) };
+}
+
 describe("of a key in the first 16 KB", () => {
   it.each([1, 2, 7, 60, 10_000])("no byte leaves, in pieces of %i", async (size) => {
     const before = `${event.repeat(3)}data: {"error":"`;
-    const events = new GuardedEvents(pieces(`${before}${key}"}\n\n${event}`, size), search, undefined);
-    const { text, broke } = await read(events.client);
+    const { text, broke, kept } = await pass(pieces(`${before}${key}"}\n\n${event}`, size));
     expect(broke).toBe(true);
     expect(before.startsWith(text)).toBe(true);
-    expect(events.copyOver.aborted).toBe(true);
+    expect(kept).toBeUndefined();
     expect(logged).toHaveBeenCalledOnce();
   });
 
   it("no byte leaves where it goes on beyond them", async () => {
     const before = "x".repeat(16 * 1024 - 5);
-    const events = new GuardedEvents(pieces(`${before}${key}${event}`, 1024), search, undefined);
-    expect(await read(events.client)).toEqual({ text: expect.not.stringContaining("sk-"), broke: true });
+    const { text, broke } = await pass(pieces(`${before}${key}${event}`, 1024));
+    expect(broke).toBe(true);
+    expect(text).not.toContain("sk-");
   });
+});
+
+it("of a key beyond them no byte leaves, as long as the pieces are large", async () => {
+  const before = event.repeat(40_000);
+  const { text, broke, kept } = await pass(pieces(`${before}${key}${event}`, 50_000));
+  expect(broke).toBe(true);
+  expect(before.startsWith(text)).toBe(true);
+  expect(text.length).toBeGreaterThan(before.length - 50_000);
+  expect(kept).toBeUndefined();
+});
+
+it("a key beyond them ends the stream of small pieces, and is logged", async () => {
+  const { broke, kept } = await pass(pieces(`${event.repeat(500)}${key}${event.repeat(20_000)}`, 60));
+  expect(broke).toBe(true);
+  expect(kept).toBeUndefined();
+  expect(logged).toHaveBeenCalledOnce();
 });
 
 it("a piece is sent on before the next one comes", async () => {
@@ -67,7 +94,9 @@ it("a piece is sent on before the next one comes", async () => {
       for await (const piece of readable) controller.enqueue(piece);
     },
   });
-  const reader = new GuardedEvents(source, search, undefined).client.getReader();
+  const events = new GuardedEvents(source, search, undefined);
+  void events.read(new SeenStream());
+  const reader = events.client.getReader();
   const writer = writable.getWriter();
   for (let turn = 0; turn < 3; turn++) {
     await writer.write(encoder.encode(event));
@@ -76,30 +105,29 @@ it("a piece is sent on before the next one comes", async () => {
   await reader.cancel();
 });
 
-it("what is found later in the copy ends the stream", async () => {
-  const events = new GuardedEvents(pieces(event.repeat(2000), 4096), search, undefined);
-  const reader = events.client.getReader();
-  await reader.read();
-  events.look(encoder.encode(`data: ${key.slice(0, 9)}`));
-  expect(events.copyOver.aborted).toBe(false);
-  events.look(encoder.encode(key.slice(9)));
-  expect(events.copyOver.aborted).toBe(true);
-  reader.releaseLock();
-  expect((await read(events.client)).broke).toBe(true);
-});
-
 it.each([1, 999, 70_000])("a stream without a key is the same to both readers, in pieces of %i", async (size) => {
-  const text = event.repeat(size === 1 ? 20 : 1500);
-  const events = new GuardedEvents(pieces(text, size), search, undefined);
-  const [client, copy] = await Promise.all([read(events.client), read(events.copy)]);
-  expect([client.text === text, copy.text === text, client.broke, copy.broke]).toEqual([true, true, false, false]);
-  await events.done;
+  const text = event.repeat(size === 1 ? 500 : 1500);
+  const { text: got, broke, kept } = await pass(pieces(text, size));
+  expect([got === text, kept === text, broke]).toEqual([true, true, false]);
 });
 
 it("a client that leaves ends the upstream's stream", async () => {
   const leaving = new AbortController();
   const events = new GuardedEvents(new ReadableStream({ type: "bytes" }), search, leaving.signal);
+  const reading = events.read(new SeenStream());
   leaving.abort(new Error("left"));
-  await events.done;
+  await Promise.all([reading, events.done]);
   expect((await read(events.client)).broke).toBe(true);
+});
+
+it("a client that leaves, and may come back, leaves all of it to be read", async () => {
+  const text = event.repeat(3000);
+  const events = new GuardedEvents(pieces(text, 60_000), search, undefined);
+  const seen = new SeenStream(10_000_000);
+  const reading = events.read(seen);
+  const reader = events.client.getReader();
+  await reader.read();
+  await reader.cancel("left");
+  await reading;
+  expect(new TextDecoder().decode(seen.kept())).toBe(text);
 });
