@@ -14,6 +14,8 @@ import { pause } from "./pace.ts";
 import { Weather } from "./weather.ts";
 
 const betweenTurnsMs = 50;
+/** Of the calls: a busy machine resets a connection now and then. */
+const mostBroken = 0.0005;
 /** Node's fetch never ends reading a compressed answer that it leaves in the middle. */
 const plain = { "Accept-Encoding": "identity" };
 
@@ -94,6 +96,11 @@ export class Clients {
 
   get turns(): number {
     return this.#next;
+  }
+
+  tooManyBroken(): readonly string[] {
+    const calls = [...this.made.values()].reduce((sum, count) => sum + count, 0);
+    return this.broken.length > calls * mostBroken ? this.broken : [];
   }
 
   async run(lanes: number, until: number): Promise<void> {

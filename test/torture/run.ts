@@ -26,8 +26,6 @@ const sleepsMs = [20 * minuteMs, dayMs + 10 * minuteMs];
 const emptyAfterMs = 90 * dayMs;
 /** Of the webhooks that are owed. */
 const leastDelivered = 0.8;
-/** Of the calls. */
-const mostBroken = 0.0005;
 const quietWithinMs = 120_000;
 
 const { values } = parseArgs({
@@ -81,7 +79,7 @@ async function torture(): Promise<string[]> {
   ];
   const left = await leftovers(travel);
   return [
-    ...tooManyBroken(clients),
+    ...clients.tooManyBroken(),
     ...[...tooSeldom(clients.made, seconds), ...clients.faults, ...troubles, ...upstream.faults],
     ...[...receiver.faults, ...lost, ...audited, ...left, ...watch.faults],
   ];
@@ -106,13 +104,6 @@ async function leftovers(travel: TimeTravel): Promise<string[]> {
   return [...restless, ...faults];
 }
 
-/** A busy machine resets a connection now and then. */
-function tooManyBroken({ broken, made }: Clients): readonly string[] {
-  console.log(`${broken.length} exchanges were broken off, and no kill explains it`);
-  const calls = [...made.values()].reduce((sum, count) => sum + count, 0);
-  return broken.length > calls * mostBroken ? broken : [];
-}
-
 function undelivered({ owed, came }: Delivery): string[] {
   console.log(`${came} of ${owed} webhooks came to receivers that take them`);
   return came < owed * leastDelivered ? [`only ${came} of ${owed} webhooks came`] : [];
@@ -124,6 +115,7 @@ function report(clients: Clients, weather: Weather, books: readonly Books[]): vo
   console.log(`Troubles: ${tell(weather.troubles)}; told that the upstream is down ×${weather.down}`);
   console.log(`The upstream took ${upstream.jobs.size} jobs and ${upstream.chats.size} chats: ${tell(upstream.done)}`);
   console.log(`Answers: ${tell(clients.answers)}`);
+  console.log(`${clients.broken.length} exchanges were broken off, and no kill explains it`);
   console.log(`Webhooks received: ${tell(receiver.received)}`);
   console.log(`Calls of the stores: ${stores.map(({ store, calls }) => `${store} ×${calls}`).join(", ")}`);
   console.log(`Looked at for the key: ${tell(watch.looked)}`);

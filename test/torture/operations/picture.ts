@@ -29,9 +29,9 @@ export async function picture(turn: Turn): Promise<void> {
   if (link !== undefined && next() < 0.9) await remove(turn, link, jobs);
 }
 
-async function ask({ fate: { user }, clients }: Turn, which: number, operation: "run" | "runsync") {
+async function ask({ fate: { user }, seed, clients }: Turn, which: number, operation: "run" | "runsync") {
   clients.count("picture");
-  const input = { prompt: `picture ${which}`, seed: which, size: "512*512" };
+  const input = { prompt: `picture ${which} of ${seed}`, seed: which, size: "512*512" };
   const path = `/v2/${models.pictures}/${operation}${operation === "runsync" ? "?wait=2000" : ""}`;
   const answer = await clients.ask(user, "POST", path, { body: JSON.stringify({ input }) });
   const cache = answer?.headers.get("X-Cache");
