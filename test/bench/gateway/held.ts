@@ -29,6 +29,8 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const path = `/v2/${openEndpoint}`;
 /** Longer than it takes until all that comes at once has come. */
 const settleMs = 4_000;
+/** By then the heap has the size that any traffic gives it: what grows after them is held. */
+const warmRuns = 3000;
 /** Then the meter asks about jobs that nobody follows. */
 const ttlMs = 10_000;
 
@@ -101,7 +103,7 @@ export async function measureHeld(small: boolean): Promise<HeldRow[]> {
 }
 
 /**
- * A fresh process each time, its code warm, since memory that was once taken is not given back. KV is a process of its own:
+ * A fresh process each time, its heap warm, since memory that was once taken is not given back. KV is a process of its own:
  * at the edge what it keeps is none of the Worker's memory.
  */
 async function measure(url: string, together: readonly Act[], small: boolean): Promise<number> {
@@ -111,7 +113,7 @@ async function measure(url: string, together: readonly Act[], small: boolean): P
   try {
     const token = await mint(gateway, "payer-0");
     const headers = { Authorization: `Bearer ${token}` };
-    for (let n = 0; n < 50; n++) {
+    for (let n = 0; n < (small ? 50 : warmRuns); n++) {
       await (await fetch(`${gateway.url}${path}/run`, { method: "POST", headers, body: '{"input":{}}' })).text();
     }
     const base = gateway.memory().now;
