@@ -1,5 +1,5 @@
 // What runs inside workerd with the real bindings, and what runs on Node (real processes, real clients, the sources).
-// `npm run test:full` sets the mode `full`: ten times the amounts, no time cut short, and the tests that take minutes.
+// `npm run test:full` sets the mode `full`: twenty times the amounts, no time cut short, and the tests that take minutes.
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";

@@ -11,7 +11,7 @@ import { amount } from "../../support/amount.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
 
 /** Every bound is reached long before a tenth of it. What time says is in the bench, beside a million. */
-const planted = amount(100_000);
+const planted = amount(100_000, 10_000);
 /** They fill a year, so that every window and period is filled and left again. */
 const stepMs = (365 * 86_400_000) / planted;
 const end = noon + planted * stepMs;
