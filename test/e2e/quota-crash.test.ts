@@ -1,6 +1,7 @@
 // Quotas over a process that is killed in the middle, twice: no job lost, none charged twice, every balance the true one.
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { limits } from "../../src/contract/limits.ts";
 import { isAsSync } from "../../src/gateway/admission.ts";
 import type { Rule } from "../../src/gateway/rules.ts";
 import { amount } from "../support/amount.ts";
@@ -22,7 +23,7 @@ const atOnce = 24;
 const killsAfter = [1.5 * ordersEach, 3 * ordersEach];
 const strikesWithinMs = 30;
 /** An admission that nobody bound is given up with it, and waited for: the default would keep it for minutes. */
-const ttlMs = amount(60_000, 20_000);
+const ttlMs = amount(60_000, limits.ttlMs.min);
 /** Alarms, hooks and their repetitions; what is known settles at once. */
 const settlesWithinMs = ttlMs + 30_000;
 const agreesWithinMs = 10_000;

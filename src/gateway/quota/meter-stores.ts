@@ -1,100 +1,22 @@
 // All that a meter keeps, in SQL and in memory, and the transaction that holds the two together. An admission writes its
 // own row and nothing else: memory counts it at once, the state with whatever ends next, and an object that wakes in
 // between counts from the rows.
-import type { AccountJson } from "./account.ts";
-import { type AccountSettings, Settings } from "./account-settings.ts";
-import { Counters } from "./counters.ts";
-import { Gallery } from "./gallery.ts";
-import { Idempotency } from "./idempotency.ts";
-import { amountsOf, isShare, type Job } from "./job.ts";
-import { type End, type EndedCounts, Jobs } from "./jobs.ts";
-import { keptDays, type Lease, Leases } from "./leases.ts";
+import type { Settings } from "./account-settings.ts";
+import type { Counters } from "./counters.ts";
+import type { Gallery } from "./gallery.ts";
+import type { Idempotency } from "./idempotency.ts";
+import type { Job } from "./job.ts";
+import type { End, Jobs } from "./jobs.ts";
+import { keptDays, type Leases } from "./leases.ts";
 import type { PlanClaim } from "./metering.ts";
-import { NetworkEnds, type ShareEnd } from "./network-ends.ts";
-import { Outbox } from "./outbox.ts";
+import type { NetworkEnds, ShareEnd } from "./network-ends.ts";
+import type { Outbox } from "./outbox.ts";
 import { dayOf } from "./periods.ts";
-import { Revocations } from "./revocations.ts";
-import { type TableName, Tables } from "./tables.ts";
+import type { Revocations } from "./revocations.ts";
+import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.ts";
 
-/** The one row of `state`, in JSON. */
-interface State {
-  readonly version: 1;
-  /** The admissions up to this one are counted in `payer`. */
-  readonly turn: number;
-  /** The newest admission there ever was: they sort by time, so that most are known to be new. */
-  readonly newest: string;
-  /** The last sign of life. */
-  readonly activeAt: number;
-  /** When the alarm rings, or rang. */
-  readonly alarmAt: number | null;
-  readonly tables: readonly TableName[];
-  readonly payer?: AccountJson;
-  readonly ended?: EndedCounts;
-  readonly settings?: AccountSettings;
-  /** What the payer's last token said, for the operator to see. */
-  readonly lastClaim?: PlanClaim;
-  readonly leases?: readonly Lease[];
-  readonly outboxDueAt?: number | null;
-  readonly networkDueAt?: number | null;
-}
-
-const unborn: State = { version: 1, turn: 0, newest: "", activeAt: 0, alarmAt: null, tables: [] };
 /** So many rows at most are counted anew when the object wakes. */
 const maxUncounted = 500;
-
-/** The two reads of waking. What was never written, or was emptied, has no table. */
-function readState(sql: SqlStorage): { state: State; isBorn: boolean } {
-  try {
-    const row = sql.exec<{ json: string }>("SELECT json FROM state").toArray()[0];
-    return { state: row ? JSON.parse(row.json) : unborn, isBorn: true };
-  } catch (error) {
-    if (!String(error).includes("no such table")) throw error;
-    return { state: unborn, isBorn: false };
-  }
-}
-
-function open(sql: SqlStorage) {
-  const { state, isBorn } = readState(sql);
-  const tables = new Tables(sql, isBorn, state.tables);
-  const stores = {
-    state,
-    tables,
-    jobs: new Jobs(sql, tables, state.ended),
-    counters: new Counters(sql, tables, state.payer),
-    settings: new Settings(state.settings),
-    leases: new Leases(state.leases),
-    outbox: new Outbox(sql, tables, state.outboxDueAt ?? undefined),
-    networkEnds: new NetworkEnds(sql, tables, state.networkDueAt ?? undefined),
-    revocations: new Revocations(sql, tables),
-    idempotency: new Idempotency(sql, tables),
-    gallery: new Gallery(sql, tables),
-  };
-  let { turn, newest, activeAt, lastClaim } = state;
-  const uncounted: Job[] = [];
-  for (const job of stores.jobs.open()) {
-    turn = Math.max(turn, job.turn);
-    activeAt = Math.max(activeAt, job.admittedAt);
-    if (job.admission > newest) newest = job.admission;
-    if (job.turn > state.turn) uncounted.push(job);
-    else stores.counters.countPlace(job, 1);
-  }
-  for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
-    stores.counters.admit(job);
-    lastClaim = claimOf(job);
-    if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
-  }
-  return { ...stores, lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
-}
-
-/** A share of a network's is another meter's job, which reports it. */
-function isOwedToBudget(job: Job): boolean {
-  const { known, assumed, reserved } = amountsOf(job);
-  return !isShare(job) && known + assumed + reserved > 0;
-}
-
-function claimOf({ plan, planFrom }: Job): PlanClaim {
-  return { plan, planFrom };
-}
 
 function shareEndOf({ charged, assumed, endedAt }: End): ShareEnd {
   return { charged, assumed, endedAt };
@@ -103,14 +25,14 @@ function shareEndOf({ charged, assumed, endedAt }: End): ShareEnd {
 export class MeterStores {
   readonly #storage: DurableObjectStorage;
   readonly #clock: () => number;
-  #open: ReturnType<typeof open>;
+  #open: Awake;
   /** When the alarm rings; kept in the state, so that waking sets none. */
   alarmAt: number | null;
 
   constructor(storage: DurableObjectStorage, clock: () => number) {
     this.#storage = storage;
     this.#clock = clock;
-    this.#open = open(storage.sql);
+    this.#open = wake(storage.sql);
     this.alarmAt = this.#open.state.alarmAt;
   }
 
@@ -225,7 +147,7 @@ export class MeterStores {
   }
 
   reopen(): void {
-    this.#open = open(this.#storage.sql);
+    this.#open = wake(this.#storage.sql);
   }
 
   #write(): void {

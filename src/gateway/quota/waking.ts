@@ -1,0 +1,94 @@
+// A meter that wakes: what it reads of its rows, and what it counts anew of those that the state does not count yet.
+import type { AccountJson } from "./account.ts";
+import { type AccountSettings, Settings } from "./account-settings.ts";
+import { Counters } from "./counters.ts";
+import { Gallery } from "./gallery.ts";
+import { Idempotency } from "./idempotency.ts";
+import { amountsOf, isShare, type Job } from "./job.ts";
+import { type EndedCounts, Jobs } from "./jobs.ts";
+import { type Lease, Leases } from "./leases.ts";
+import type { PlanClaim } from "./metering.ts";
+import { NetworkEnds } from "./network-ends.ts";
+import { Outbox } from "./outbox.ts";
+import { dayOf } from "./periods.ts";
+import { Revocations } from "./revocations.ts";
+import { type TableName, Tables } from "./tables.ts";
+
+/** The one row of `state`, in JSON. */
+export interface State {
+  readonly version: 1;
+  /** The admissions up to this one are counted in `payer`. */
+  readonly turn: number;
+  /** The newest admission there ever was: they sort by time, so that most are known to be new. */
+  readonly newest: string;
+  /** The last sign of life. */
+  readonly activeAt: number;
+  /** When the alarm rings, or rang. */
+  readonly alarmAt: number | null;
+  readonly tables: readonly TableName[];
+  readonly payer?: AccountJson;
+  readonly ended?: EndedCounts;
+  readonly settings?: AccountSettings;
+  /** What the payer's last token said, for the operator to see. */
+  readonly lastClaim?: PlanClaim;
+  readonly leases?: readonly Lease[];
+  readonly outboxDueAt?: number | null;
+  readonly networkDueAt?: number | null;
+}
+
+const unborn: State = { version: 1, turn: 0, newest: "", activeAt: 0, alarmAt: null, tables: [] };
+/** The two reads of waking. What was never written, or was emptied, has no table. */
+function readState(sql: SqlStorage): { state: State; isBorn: boolean } {
+  try {
+    const row = sql.exec<{ json: string }>("SELECT json FROM state").toArray()[0];
+    return { state: row ? JSON.parse(row.json) : unborn, isBorn: true };
+  } catch (error) {
+    if (!String(error).includes("no such table")) throw error;
+    return { state: unborn, isBorn: false };
+  }
+}
+
+export type Awake = ReturnType<typeof wake>;
+
+export function wake(sql: SqlStorage) {
+  const { state, isBorn } = readState(sql);
+  const tables = new Tables(sql, isBorn, state.tables);
+  const stores = {
+    state,
+    tables,
+    jobs: new Jobs(sql, tables, state.ended),
+    counters: new Counters(sql, tables, state.payer),
+    settings: new Settings(state.settings),
+    leases: new Leases(state.leases),
+    outbox: new Outbox(sql, tables, state.outboxDueAt ?? undefined),
+    networkEnds: new NetworkEnds(sql, tables, state.networkDueAt ?? undefined),
+    revocations: new Revocations(sql, tables),
+    idempotency: new Idempotency(sql, tables),
+    gallery: new Gallery(sql, tables),
+  };
+  let { turn, newest, activeAt, lastClaim } = state;
+  const uncounted: Job[] = [];
+  for (const job of stores.jobs.open()) {
+    turn = Math.max(turn, job.turn);
+    activeAt = Math.max(activeAt, job.admittedAt);
+    if (job.admission > newest) newest = job.admission;
+    if (job.turn > state.turn) uncounted.push(job);
+    else stores.counters.countPlace(job, 1);
+  }
+  for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
+    stores.counters.admit(job);
+    lastClaim = claimOf(job);
+    if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
+  }
+  return { ...stores, lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
+}
+
+/** A share of a network's is another meter's job, which reports it. */
+export function isOwedToBudget(job: Job): boolean {
+  const { known, assumed, reserved } = amountsOf(job);
+  return !isShare(job) && known + assumed + reserved > 0;
+}
+
+export function claimOf({ plan, planFrom }: Job): PlanClaim {
+  return { plan, planFrom };
+}
