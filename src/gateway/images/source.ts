@@ -1,5 +1,6 @@
 // Fetching media from where an answer says it lies. The URL is somebody's word: each hop is held to the rules anew.
 import { Problem } from "../../errors.ts";
+import { inTime } from "../../wire/in-time.ts";
 import type { Send } from "../../wire/webhook.ts";
 import { refuseTarget } from "../../wire/webhook-target.ts";
 import { type FileKind, sniff, sniffBytes } from "./sniff.ts";
@@ -85,11 +86,11 @@ async function look(response: Response, size: number | undefined): Promise<Opene
   if (size !== undefined && size > maxMediaBytes) return drop(response, tooLarge);
   if (!response.body) throw noMedia;
   const rest = response.body.getReader({ mode: "byob" });
-  const { value: head = new Uint8Array() } = await rest
-    .readAtLeast(sniffBytes, new Uint8Array(sniffBytes))
-    .catch(() => {
-      throw unavailable(response.status);
-    });
+  const first = rest.readAtLeast(sniffBytes, new Uint8Array(sniffBytes));
+  const { value: head = new Uint8Array() } = await inTime(headTimeoutMs, first).catch((error: unknown) => {
+    rest.cancel(error).catch(() => {});
+    throw new Problem("MEDIA_UNAVAILABLE", "The media's own server sends nothing of it.");
+  });
   const kind = sniff(head);
   if (kind) return { response, kind, size, head, rest };
   await rest.cancel().catch(() => {});

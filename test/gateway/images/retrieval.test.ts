@@ -15,7 +15,10 @@ beforeEach(() => {
   world = new World();
   studio = new Studio();
 });
-afterEach(emptyStorage);
+afterEach(async () => {
+  vi.useRealTimers();
+  await emptyStorage();
+});
 
 /** As a finished job leaves it in KV. */
 async function linkTo(url: string): Promise<string> {
@@ -316,6 +319,23 @@ describe("a file", () => {
     if (type === undefined) return void (await expectProblem(response, "MEDIA_REFUSED"));
     expect([response.status, response.headers.get("Content-Type")]).toEqual([200, type]);
   });
+
+  it.each(["GET", "HEAD"])(
+    "whose source sends its headers and then nothing is not waited for by %s",
+    async (method) => {
+      const path = await linkTo(honest);
+      const silent = vi.fn();
+      const body = new ReadableStream({ type: "bytes", cancel: silent });
+      world.elsewhere = () => new Response(body, { headers: { "Content-Length": "1000" } });
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      const asked = studio.ask(path, undefined, method);
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0));
+      await vi.advanceTimersByTimeAsync(40_000);
+      expect((await asked).status).toBe(502);
+      expect(silent).toHaveBeenCalledOnce();
+      vi.useRealTimers();
+    },
+  );
 
   it("that its source has no more is not there", async () => {
     const path = await linkTo(honest);
