@@ -45,36 +45,55 @@ export class Outbox {
     return whole;
   }
 
-  /** Takes what is due. A try counts before it is made: a crash in the middle costs a try, never a second storm. */
-  claim(now: number, count: number): Notice[] {
-    if (this.#dueAt === undefined || now < this.#dueAt) return [];
-    const due = this.#sql.exec<Notice>("SELECT * FROM outbox WHERE dueAt <= ? ORDER BY dueAt LIMIT ?", now, count);
-    const claimed = due.toArray().flatMap((notice) => {
-      if (notice.tries >= maxTries) this.#remove(notice.admission);
-      if (notice.tries >= maxTries) return [];
-      const tried = { ...notice, tries: notice.tries + 1, dueAt: now + timeoutMs + delayMs };
-      const change = "UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?";
-      this.#sql.exec(change, tried.tries, tried.dueAt, notice.admission);
-      return tried;
-    });
-    this.#readDue();
-    return claimed;
+  /**
+   * Takes what is due first, of none of those hosts. A try counts before it is made: a crash in the middle costs a try,
+   * never a second storm.
+   */
+  claim(now: number, withoutHosts: readonly string[]): Notice | undefined {
+    if (this.#dueAt === undefined || now < this.#dueAt) return undefined;
+    const due = this.#first(withoutHosts, now);
+    if (!due) return undefined;
+    if (due.tries >= maxTries) {
+      this.#remove(due.admission);
+      return this.claim(now, withoutHosts);
+    }
+    const tried = { ...due, tries: due.tries + 1, dueAt: now + timeoutMs + delayMs };
+    this.#change(tried);
+    return tried;
   }
 
-  settle({ admission, tries }: Notice, received: boolean, now: number): void {
-    const again = "UPDATE outbox SET dueAt = ? WHERE admission = ?";
-    if (!received && tries < maxTries) this.#sql.exec(again, now + delayMs, admission);
-    else this.#remove(admission);
+  /** No try was made. */
+  giveBack(notice: Notice, now: number): void {
+    this.#change({ ...notice, tries: notice.tries - 1, dueAt: now + delayMs });
+  }
+
+  settle(notice: Notice, received: boolean, now: number): void {
+    if (received || notice.tries >= maxTries) this.#remove(notice.admission);
+    else this.#change({ ...notice, dueAt: now + delayMs });
+  }
+
+  #change({ admission, tries, dueAt }: Notice): void {
+    this.#sql.exec("UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?", tries, dueAt, admission);
     this.#readDue();
   }
 
   #remove(admission: string): void {
     this.#sql.exec("DELETE FROM outbox WHERE admission = ?", admission);
     this.#sql.exec("DELETE FROM outbox_bodies WHERE admission = ?", admission);
+    this.#readDue();
   }
 
-  nextDue(): number | undefined {
-    return this.#dueAt;
+  /** Of what is owed to other hosts than those. */
+  nextDue(withoutHosts: readonly string[] = []): number | undefined {
+    if (this.#dueAt === undefined || withoutHosts.length === 0) return this.#dueAt;
+    return this.#first(withoutHosts)?.dueAt;
+  }
+
+  #first(withoutHosts: readonly string[], dueBy = Number.MAX_SAFE_INTEGER): Notice | undefined {
+    const others = withoutHosts.map(() => "AND substr(url, 1, ?) <> ?").join(" ");
+    const query = `SELECT * FROM outbox WHERE dueAt <= ? ${others} ORDER BY dueAt LIMIT 1`;
+    const hosts = withoutHosts.flatMap((host) => [host.length, host]);
+    return this.#sql.exec<Notice>(query, dueBy, ...hosts).toArray()[0];
   }
 
   #readDue(): void {

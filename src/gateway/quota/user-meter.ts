@@ -9,6 +9,7 @@ import { AskedAdmissions } from "./asked-admissions.ts";
 import { Bindings } from "./bindings.ts";
 import { type Budget, budgetName } from "./budget.ts";
 import { BudgetSlices } from "./budget-slices.ts";
+import { Deliveries } from "./deliveries.ts";
 import { Endings } from "./endings.ts";
 import { Errands } from "./errands.ts";
 import { describeJob } from "./job.ts";
@@ -37,7 +38,7 @@ import { dayMs } from "./periods.ts";
 import { Released } from "./released.ts";
 import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./usage.ts";
 
-/** Questions, notices, and ends for the network, under way at once. */
+/** Questions, and ends for the network, under way at once. */
 const atOnce = 6;
 /** Of a payer who is silent for so long nothing is kept but what the operator set. */
 const keptMs = 70 * dayMs;
@@ -63,6 +64,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   readonly #slices: BudgetSlices;
   readonly #asking: AskedAdmissions;
   readonly #errands: Errands;
+  readonly #deliveries: Deliveries;
   readonly #released = new Released();
   readonly #alarm: OneAlarm;
 
@@ -92,6 +94,12 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       clock,
       ask: (job, large) => this.ask(job, large),
       send: (notice) => this.send(notice),
+    });
+    this.#deliveries = new Deliveries({
+      outbox: () => this.#stores.outbox,
+      clock,
+      deliver: (notice) => this.#errands.deliver(notice),
+      ended: () => this.#arm(),
     });
     this.#alarm = new OneAlarm(ctx, "user-meter", this.#armedAt());
   }
@@ -250,8 +258,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   #dueAt(): number {
-    const { jobs, outbox, leases, networkEnds } = this.#stores;
-    const moments = [jobs.nextDue(), outbox.nextDue(), leases.nextDue(), networkEnds.nextDue()];
+    const { jobs, leases, networkEnds } = this.#stores;
+    const moments = [jobs.nextDue(), this.#deliveries.nextDue(), leases.nextDue(), networkEnds.nextDue()];
     return Math.min(...moments.map((at) => at ?? Number.POSITIVE_INFINITY));
   }
 
@@ -278,13 +286,13 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       const now = this.clock();
       const { jobs, notices, ends } = this.#stores.transaction(() => ({
         jobs: this.#endings.claimDue(now, atOnce),
-        notices: this.#stores.outbox.claim(now, atOnce),
+        notices: this.#deliveries.claim(now),
         ends: this.#stores.networkEnds.claim(now, atOnce),
       }));
+      for (const notice of notices) this.ctx.waitUntil(this.#deliveries.begin(notice));
       const followed = jobs.map((job) => this.#errands.follow(job));
-      const delivered = notices.map((notice) => this.#errands.deliver(notice));
       const told = ends.map((end) => this.#errands.tellNetwork(end));
-      await Promise.all([...followed, ...delivered, ...told, this.#slices.report(this.clock)]);
+      await Promise.all([...followed, ...told, this.#slices.report(this.clock)]);
       if (this.#stores.isWorthless(now, keptMs)) return this.#empty();
       this.#arm();
       this.#stores.prune(now);

@@ -57,6 +57,7 @@ describe("a client's webhook", () => {
     const body = JSON.stringify({ output: "é€😀".repeat(700_000) });
     const id = await finished(url, body);
     await runDurableObjectAlarm(stub());
+    await vi.waitFor(() => expect(sent).toHaveLength(1));
     const [request] = sent;
     expect(request?.headers.get("webhook-id")).toBe(id);
     expect(request?.headers.get("webhook-timestamp")).toBe(String(noon / 1000));
@@ -121,4 +122,103 @@ describe("a client's webhook", () => {
     await runDurableObjectAlarm(stub());
     expect(sent[0]?.body).toBe('{"a":1}');
   });
+});
+
+describe("fault H2: a receiver that hangs", () => {
+  const slow = "https://slow.example.org/hook";
+  const told: string[] = [];
+  /** So many receivers at the slow host have been let answer. */
+  let answering = 0;
+  const heard = (at: string) => told.filter((to) => to === at).length;
+
+  /** A promise of another object's would be none of this one's: it looks now and then. */
+  const hang = (now = noon) =>
+    runInDurableObject(stub(), (object) => {
+      object.clock = () => now;
+      object.send = async (request) => {
+        told.push(request.url);
+        const place = request.url === slow ? heard(slow) : 0;
+        while (place > answering) await scheduler.wait(2);
+        return new Response(null, { status: 200 });
+      };
+    });
+  const ring = () => runDurableObjectAlarm(stub());
+  const owed = () =>
+    runInDurableObject(stub(), (_, { storage }) => storage.sql.exec("SELECT * FROM outbox").toArray().length);
+
+  beforeEach(async () => {
+    answering = 0;
+    told.length = 0;
+    await hang();
+  });
+  afterEach(async () => {
+    answering = Number.POSITIVE_INFINITY;
+    await vi.waitFor(async () => {
+      await ring();
+      expect(await owed()).toBe(0);
+    });
+  });
+
+  it("does not keep the meter from asking what became of jobs", async () => {
+    for (let n = 0; n < 20; n++) await finished(slow);
+    const job = request({});
+    await meter().admit(job);
+    await meter().bind([{ admission: job.admission, upstreamId: "ref" }]);
+    const asked: string[] = [];
+    await runInDurableObject(stub(), (object) => {
+      object.ask = async ({ upstreamId }) => {
+        asked.push(upstreamId);
+        return { status: "COMPLETED", costMicroUsd: 7, completedAt: noon, body: "{}" };
+      };
+    });
+    await hang(noon + 600_000);
+    await ring();
+    expect(asked).toEqual(["ref"]);
+    expect(told).toEqual([slow, slow]);
+  });
+
+  it("holds up its own host's alone: the others' first tries are on time", async () => {
+    for (let n = 0; n < 20; n++) await finished(slow);
+    for (let n = 0; n < 4; n++) await finished(`https://app-${n}.example.org/hook`);
+    await ring();
+    await vi.waitFor(() => expect(told.length - heard(slow)).toBe(4));
+    expect(heard(slow)).toBe(2);
+  });
+
+  it("is not asked for a place again and again: the next ring is when another is due, or one has ended", async () => {
+    for (let n = 0; n < 5; n++) await finished(slow);
+    await ring();
+    expect(await runInDurableObject(stub(), (_, { storage }) => storage.getAlarm())).toBeGreaterThan(noon + 1000);
+    answering = 1;
+    await vi.waitFor(async () => {
+      await ring();
+      expect(told).toHaveLength(3);
+    });
+  });
+
+  it("is given all of them in the end", async () => {
+    for (let n = 0; n < 9; n++) await finished(slow);
+    answering = Number.POSITIVE_INFINITY;
+    await vi.waitFor(async () => {
+      await ring();
+      expect(await owed()).toBe(0);
+    });
+    expect(told).toHaveLength(9);
+  });
+});
+
+it("a configuration that is wrong uses up no try", async () => {
+  vi.spyOn(console, "error").mockReturnValue();
+  await finished();
+  const secret = env.SIGNING_SECRET;
+  env.SIGNING_SECRET = "";
+  for (let time = 0; time < 5; time++) {
+    await at(noon + time * 10_000);
+    await runDurableObjectAlarm(stub());
+  }
+  expect(sent).toHaveLength(0);
+  env.SIGNING_SECRET = secret;
+  await at(noon + 50_000);
+  await runDurableObjectAlarm(stub());
+  await vi.waitFor(() => expect(sent).toHaveLength(1));
 });

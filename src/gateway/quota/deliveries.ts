@@ -1,0 +1,73 @@
+// Client webhooks on their way, beside the alarm: a receiver that hangs holds up those of its own host, and nothing else.
+import { framesOf, nameOfFault } from "../../errors.ts";
+import type { Notice, Outbox } from "./outbox.ts";
+
+/** Under way at once. */
+const places = { all: 6, host: 2 };
+
+interface Delivering {
+  /** That of the moment: what a meter keeps is made anew when it was emptied. */
+  readonly outbox: () => Outbox;
+  readonly clock: () => number;
+  /** Tries once, and settles it in the outbox. Throws where no try was made. */
+  readonly deliver: (notice: Notice) => Promise<void>;
+  /** A place is free again. */
+  readonly ended: () => void;
+}
+
+export class Deliveries {
+  readonly #delivering: Delivering;
+  #count = 0;
+  readonly #ofHosts = new Map<string, number>();
+
+  constructor(delivering: Delivering) {
+    this.#delivering = delivering;
+  }
+
+  /** What is due and has a place: it is to be begun. */
+  claim(now: number): Notice[] {
+    const claimed: Notice[] = [];
+    while (this.#count < places.all) {
+      const notice = this.#delivering.outbox().claim(now, this.#fullHosts);
+      if (!notice) break;
+      this.#take(hostOf(notice), 1);
+      claimed.push(notice);
+    }
+    return claimed;
+  }
+
+  /** The alarm does not wait for it. */
+  async begin(notice: Notice): Promise<void> {
+    const { outbox, clock, deliver, ended } = this.#delivering;
+    try {
+      await deliver(notice);
+    } catch (error) {
+      console.error(JSON.stringify({ webhook: notice.admission, error: nameOfFault(error), stack: framesOf(error) }));
+      outbox().giveBack(notice, clock());
+    } finally {
+      this.#take(hostOf(notice), -1);
+      ended();
+    }
+  }
+
+  /** Undefined where nothing that is owed has a place before another delivery ends. */
+  nextDue(): number | undefined {
+    return this.#count < places.all ? this.#delivering.outbox().nextDue(this.#fullHosts) : undefined;
+  }
+
+  get #fullHosts(): string[] {
+    return [...this.#ofHosts].flatMap(([host, count]) => (count >= places.host ? [host] : []));
+  }
+
+  #take(host: string, count: 1 | -1): void {
+    this.#count += count;
+    const ofHost = (this.#ofHosts.get(host) ?? 0) + count;
+    if (ofHost > 0) this.#ofHosts.set(host, ofHost);
+    else this.#ofHosts.delete(host);
+  }
+}
+
+/** What the URLs of one receiver begin with. */
+function hostOf({ url }: Notice): string {
+  return `${new URL(url).origin}/`;
+}
