@@ -74,9 +74,11 @@ export class Endings {
     return retry && askedAt >= retry.admittedAt ? retry : newest;
   }
 
-  /** The failure that a retry was asked for, and not the retry's own. */
+  /** The failure that a retry was asked for, and not the retry's own. What ended otherwise, or was assumed to, was run again. */
   #mayBeRefused(job: Job, { status }: Ending): boolean {
-    return job.retryOf !== null && job.boundAt === null && status === "FAILED";
+    if (job.retryOf === null || job.boundAt !== null || status !== "FAILED") return false;
+    const before = this.#chain.before(job).at(-1);
+    return !before || before.status === null || before.status === "FAILED";
   }
 
   #settle(job: Job, ending: Ending, now: number): void {

@@ -103,6 +103,21 @@ describe("a retry whose answer broke off, of a service that is then away", () =>
     expect(await meter().job(retry.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 7000 });
   });
 
+  it("fault of torture: ends what was assumed before it, where its own failure is seen by the first id", async () => {
+    const first = await accepted();
+    await seen(first, noon + 1, "COMPLETED", 7000);
+    await at(noon + 10);
+    await accepted(again(first));
+    await seen(first, noon + 11, "TIMED_OUT");
+    expect(await totals()).toEqual({ known: 0, assumed: 7000, reserved: 0 });
+    await at(noon + 20);
+    const doubted = await admitted(again(first));
+    await meter().doubt(doubted.admission);
+    await seen(first, noon + 21, "FAILED");
+    expect(await totals()).toEqual({ known: 7000, assumed: 0, reserved: 0 });
+    expect(await meter().job(doubted.admission)).toMatchObject({ status: "FAILED", costMicroUsd: 7000 });
+  });
+
   it("is no news where only the first run's failure is seen again", async () => {
     const { first } = await inDoubt();
     await seen(first, noon + 2 * minuteMs, "FAILED");
