@@ -65,6 +65,16 @@ describe("an event", () => {
   });
 });
 
+it.each(["x", "é", "字", "😀"])("a line too long to be read counts as its bytes, of %s too", (character) => {
+  const text = character.repeat(1_000_000 / character.length);
+  const bytes = new TextEncoder().encode(`data: {"choices":[{"delta":{"content":"${text}"}}]}\n\n`);
+  const seen = new SeenStream();
+  for (let at = 0; at < bytes.length; at += 1000) seen.take(bytes.subarray(at, at + 1000));
+  seen.end();
+  expect(seen.bill(target, 0).assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(Math.ceil(bytes.length / 4) - 20));
+  expect(seen.bill(target, 0).assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(bytes.length / 4)));
+});
+
 describe("a stream that is cut", () => {
   it.each([1, 5, 50, 74, 75, 76, 80, 100, 300, 1000])("after %d events counts each of them", async (count) => {
     const stream = await cutAfter(count);
