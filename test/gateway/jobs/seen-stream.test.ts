@@ -85,6 +85,28 @@ describe("a stream that is cut", () => {
     expect(stream.kept()).toBeUndefined();
   });
 
+  it("by a client that took most of it while nothing was read counts all that it took", async () => {
+    const leaving = new AbortController();
+    const source = new ReadableStream({
+      type: "bytes",
+      pull: (controller) => controller.enqueue(new TextEncoder().encode(event)),
+    });
+    const seen = new SeenStream();
+    const events = new GuardedEvents(source, new SecretSearch([]), leaving.signal);
+    const read = events.read(seen);
+    let taken = 0;
+    for await (const piece of events.client) {
+      taken += piece.byteLength;
+      if (taken > 2_000_000) break;
+    }
+    leaving.abort();
+    await read;
+    const least = priceOf(Math.floor(taken / event.length));
+    const { assumedMicroUsd = 0 } = seen.bill(target, 0);
+    expect(assumedMicroUsd).toBeGreaterThanOrEqual(least);
+    expect(assumedMicroUsd).toBeLessThan(1.1 * least);
+  });
+
   it("and ended by itself is kept, as long as it is not too large", () => {
     const read = (keepBytes: number) => {
       const seen = new SeenStream(keepBytes);
