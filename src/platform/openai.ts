@@ -93,7 +93,23 @@ async function streamed(c: Context<EndpointEnv>, id: string): Promise<Response> 
     await cancel(c, id);
   };
   c.executionCtx.waitUntil(relay().catch(cutShort));
-  return new Response(readable, { headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" } });
+  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
+  return new Response(pipeable(readable), { headers });
+}
+
+/** The runtime pipes no transform into another, and the gateway has one of its own in the same isolate. */
+function pipeable(stream: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const reader = stream.getReader();
+  return new ReadableStream({
+    type: "bytes",
+    async pull(controller) {
+      const { value, done } = await reader.read();
+      if (!done) return controller.enqueue(value);
+      controller.close();
+      controller.byobRequest?.respond(0);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
 }
 
 /** The next chunks; none where the job is at its end. */

@@ -29,10 +29,10 @@ export async function retrieve(retrieval: Retrieval): Promise<Response> {
   const { request, key } = retrieval;
   const etag = etagOf(key);
   if (matches(request.headers.get("If-None-Match"), etag)) return answer(retrieval, null, 304, {});
-  const range = conditionalRange(request.headers, etag);
+  const range = request.method === "GET" ? conditionalRange(request.headers, etag) : undefined;
   const cached = await fromCache(retrieval, range);
   if (cached) return finish(retrieval, cached);
-  const fetched = range && request.method === "GET" ? await partial(retrieval, range) : undefined;
+  const fetched = range && (await partial(retrieval, range));
   return finish(retrieval, fetched ?? (await whole(retrieval)));
 }
 

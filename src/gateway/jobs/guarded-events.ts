@@ -18,6 +18,8 @@ const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
 const smallPieces = 8;
 /** Larger reads of the copy cost less; what a cut leaves of one half filled is never seen. */
 const copyBytes = { least: 2 * 1024, most: 32 * 1024 };
+/** A read of what is there takes less. */
+const thereMs = 50;
 
 export class GuardedEvents {
   readonly client: ReadableStream<Uint8Array>;
@@ -121,21 +123,42 @@ export class GuardedEvents {
   /** The rest goes by itself, and its copy is read. */
   async #passOn(seen: SeenStream): Promise<void> {
     const [passing, copy] = this.#events.tee();
-    passing.pipeTo(this.#writable, { signal: this.#passingOver }).then(this.#stopped.resolve, this.#stopped.resolve);
+    const passed = passing.pipeTo(this.#writable, { signal: this.#passingOver });
+    passed.catch((error) => this.#letGo.abort(error)).then(this.#stopped.resolve);
+    const reader = copy.getReader({ mode: "byob" });
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const cancel = () => void reader.cancel(this.#readingOver.reason).catch(() => {});
+    const cancelSoon = () => {
+      clearTimeout(timer);
+      timer = setTimeout(cancel, thereMs);
+    };
+    const listening = new AbortController();
+    listen(this.#readingOver, listening, cancelSoon);
+    try {
+      await this.#readCopy(reader, seen, cancelSoon);
+    } finally {
+      listening.abort();
+      clearTimeout(timer);
+      cancel();
+    }
+  }
+
+  /** To its end. Once the client left, only what is there: it may have been given all of that. */
+  async #readCopy(reader: ReadableStreamBYOBReader, seen: SeenStream, cancelSoon: () => void): Promise<void> {
     const ahead = new ReadAhead(this.done);
     const guarded = new SecretStream(this.#search);
-    const reader = copy.getReader({ mode: "byob" });
-    listen(this.#readingOver, undefined, (reason) => void reader.cancel(reason).catch(() => {}));
     let buffer: ArrayBufferLike = new ArrayBuffer(copyBytes.most);
     for (;;) {
       if (!(await ahead.mayRead())) this.#letGo.abort(new Error("does not read"));
+      const isOver = this.#readingOver.aborted;
+      if (isOver) cancelSoon();
       const askedAt = Date.now();
       const { value: piece }: ReadResult = await reader.readAtLeast(copyBytes.least, new Uint8Array(buffer));
       if (!piece) return;
       ahead.brought(piece.byteLength, Date.now() - askedAt);
       if (!guarded.take(piece)) throw this.#endAtKey();
       seen.take(piece);
-      if (piece.byteLength < copyBytes.least) return;
+      if (piece.byteLength < (isOver ? copyBytes.most : copyBytes.least)) return;
       buffer = piece.buffer;
     }
   }
@@ -184,7 +207,7 @@ class PieceReader {
   }
 }
 
-function listen(to: AbortSignal, until: AbortController | undefined, heard: (reason: unknown) => void): void {
+function listen(to: AbortSignal, until: AbortController, heard: (reason: unknown) => void): void {
   if (to.aborted) heard(to.reason);
-  else to.addEventListener("abort", () => heard(to.reason), { once: true, ...(until && { signal: until.signal }) });
+  else to.addEventListener("abort", () => heard(to.reason), { once: true, signal: until.signal });
 }

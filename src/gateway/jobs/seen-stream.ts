@@ -1,4 +1,5 @@
 // What passed in a stream of events: its last word on cost or usage, and how much text there was.
+import { bytesOfText } from "../text-bytes.ts";
 import { readEvent, type SeenEvent } from "./seen-event.ts";
 import { costOf } from "./settling.ts";
 import type { Target } from "./target.ts";
@@ -85,7 +86,7 @@ export class SeenStream {
   #beginLong(): void {
     this.#isLong = true;
     this.#pieces += 1;
-    this.#textBytes += this.#heldLength;
+    this.#textBytes += bytesOfText(this.#held);
     this.#saidMore = true;
     this.#held.length = 0;
     this.#heldLength = 0;

@@ -115,6 +115,16 @@ describe("a link", () => {
     }
   });
 
+  it("answers HEAD as it answers GET of the whole, though it asks for a part", async () => {
+    const path = await linkTo(honest);
+    for (const cache of ["MISS", "HIT"]) {
+      const response = await studio.ask(path, undefined, "HEAD", { headers: { Range: "bytes=0-3" } });
+      expect([response.status, response.headers.get("Content-Length")]).toEqual([200, String(png.length)]);
+      expect(response.headers.get("X-Cache")).toBe(cache);
+      await (await studio.ask(path, undefined)).arrayBuffer();
+    }
+  });
+
   it("answers 304 to who has it", async () => {
     const path = await linkTo(honest);
     const etag = (await studio.ask(path, undefined)).headers.get("ETag") ?? "";

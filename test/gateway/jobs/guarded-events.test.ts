@@ -120,6 +120,29 @@ it("a client that leaves ends the upstream's stream", async () => {
   expect((await read(events.client)).broke).toBe(true);
 });
 
+it.each([
+  ["small", 500],
+  ["large", 20_000],
+])(
+  "a client that takes no more ends the upstream's stream of %s pieces, though nobody says that it left",
+  async (_, size) => {
+    const cancelled = vi.fn();
+    const piece = encoder.encode("x".repeat(size));
+    const source = new ReadableStream({
+      type: "bytes",
+      pull: (controller) => controller.enqueue(piece.slice()),
+      cancel: cancelled,
+    });
+    const events = new GuardedEvents(source, search, new AbortController().signal);
+    const reading = events.read(new SeenStream());
+    const reader = events.client.getReader();
+    for (let got = 0; got < 200_000; ) got += (await reader.read()).value?.byteLength ?? 0;
+    await reader.cancel("left");
+    await Promise.all([reading, events.done]);
+    expect(cancelled).toHaveBeenCalledOnce();
+  },
+);
+
 it("a client that leaves, and may come back, leaves all of it to be read", async () => {
   const text = event.repeat(3000);
   const events = new GuardedEvents(pieces(text, 60_000), search, undefined);

@@ -65,6 +65,16 @@ describe("an event", () => {
   });
 });
 
+it.each(["x", "é", "字", "😀"])("a line too long to be read counts as its bytes, of %s too", (character) => {
+  const text = character.repeat(1_000_000 / character.length);
+  const bytes = new TextEncoder().encode(`data: {"choices":[{"delta":{"content":"${text}"}}]}\n\n`);
+  const seen = new SeenStream();
+  for (let at = 0; at < bytes.length; at += 1000) seen.take(bytes.subarray(at, at + 1000));
+  seen.end();
+  expect(seen.bill(target, 0).assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(Math.ceil(bytes.length / 4) - 20));
+  expect(seen.bill(target, 0).assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(bytes.length / 4)));
+});
+
 describe("a stream that is cut", () => {
   it.each([1, 5, 50, 74, 75, 76, 80, 100, 300, 1000])("after %d events counts each of them", async (count) => {
     const stream = await cutAfter(count);
@@ -73,6 +83,28 @@ describe("a stream that is cut", () => {
     expect(assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(count));
     expect(assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(count * 1.15) + 1));
     expect(stream.kept()).toBeUndefined();
+  });
+
+  it("by a client that took most of it while nothing was read counts all that it took", async () => {
+    const leaving = new AbortController();
+    const source = new ReadableStream({
+      type: "bytes",
+      pull: (controller) => controller.enqueue(new TextEncoder().encode(event)),
+    });
+    const seen = new SeenStream();
+    const events = new GuardedEvents(source, new SecretSearch([]), leaving.signal);
+    const read = events.read(seen);
+    let taken = 0;
+    for await (const piece of events.client) {
+      taken += piece.byteLength;
+      if (taken > 2_000_000) break;
+    }
+    leaving.abort();
+    await read;
+    const least = priceOf(Math.floor(taken / event.length));
+    const { assumedMicroUsd = 0 } = seen.bill(target, 0);
+    expect(assumedMicroUsd).toBeGreaterThanOrEqual(least);
+    expect(assumedMicroUsd).toBeLessThan(1.1 * least);
   });
 
   it("and ended by itself is kept, as long as it is not too large", () => {
