@@ -272,13 +272,15 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   #arm(): void {
     if (!this.#stores.isBorn) return;
     const now = this.clock();
-    const silentAt = this.#stores.activeAt + keptMs;
-    this.#alarm.arm(
-      this.#dueAt(),
-      this.#endings.areUnasked ? now : undefined,
-      silentAt > now ? silentAt : now + keptMs,
-    );
+    this.#alarm.arm(this.#dueAt(), this.#endings.areUnasked ? now : undefined, this.#emptyAt(now));
     this.#stores.alarmAt = this.#alarm.at ?? null;
+  }
+
+  /** When there may be nothing to keep any more: a webhook may have been the last of it. */
+  #emptyAt(now: number): number {
+    const silentAt = this.#stores.activeAt + keptMs;
+    if (silentAt > now) return silentAt;
+    return this.#stores.isWorthless(now, keptMs) ? now : now + keptMs;
   }
 
   override alarm(): Promise<void> {
