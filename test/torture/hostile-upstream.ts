@@ -7,6 +7,7 @@ import { type Fate, fateOf, firstPicture } from "./chance.ts";
 import { answerChat } from "./hostile-chat.ts";
 import { sendPicture } from "./hostile-media.ts";
 import { upstreamKey } from "./key-watch.ts";
+import { listenAgain } from "./listen.ts";
 import { pause, readBytes } from "./pace.ts";
 import { TakenJob } from "./taken-job.ts";
 
@@ -36,7 +37,7 @@ export class HostileUpstream {
 
   async listen(): Promise<this> {
     this.#port ||= await freePort();
-    await new Promise<void>((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));
+    await listenAgain(this.#server, this.#port);
     return this;
   }
 

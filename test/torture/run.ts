@@ -65,6 +65,7 @@ async function torture(): Promise<string[]> {
   const around = { seed, server, upstream, stores, clients, weather };
   const [troubles] = await Promise.all([trouble(around, until), clients.run(lanes, until)]);
   upstream.calm = true;
+  receiver.calm = true;
   const { lost, ended } = await followAll(clients, seed);
   const travel = new TimeTravel(server, served);
   for (const ms of sleepsMs) lost.push(...(await sleep(travel, ms)));

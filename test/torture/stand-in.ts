@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Store } from "../support/serve-config.ts";
 import { freePort } from "../support/serve-locally.ts";
 import type { KeyWatch } from "./key-watch.ts";
+import { listenAgain } from "./listen.ts";
 import { pause, readBytes } from "./pace.ts";
 
 export type Trouble = "fails" | "refuses" | "is slow";
@@ -55,7 +56,7 @@ export class StandIn {
   }
 
   #listen(): Promise<void> {
-    return new Promise((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));
+    return listenAgain(this.#server, this.#port);
   }
 
   async close(): Promise<void> {

@@ -14,6 +14,8 @@ import { closesWithinMs, type Weather } from "./weather.ts";
 /** The others are kills. */
 const absentEvery = 6;
 const absence = "the upstream refuses";
+/** Somebody else's connection may have its port for a moment. */
+const restarts = 20;
 const kinds: readonly Trouble[] = ["fails", "refuses", "is slow"];
 
 interface Surroundings {
@@ -58,7 +60,14 @@ async function troubleProcesses(around: Surroundings, until: number, faults: str
 
 async function restart(server: Server, faults: string[]): Promise<void> {
   faults.push(...readBooks(server.disk).flatMap(auditSums));
-  await server.restart();
+  for (let left = restarts; ; left--) {
+    try {
+      return await server.restart();
+    } catch (error) {
+      if (left === 0) throw error;
+      await pause(100);
+    }
+  }
 }
 
 /** The upstream is away, and back: its circuits open meanwhile, and must close again. */
