@@ -339,7 +339,7 @@ describe("a file", () => {
       world.elsewhere = () => new Response(body, { headers: { "Content-Length": "1000" } });
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
       const asked = studio.ask(path, undefined, method);
-      await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0));
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0), { timeout: 20_000 });
       await vi.advanceTimersByTimeAsync(40_000);
       expect((await asked).status).toBe(502);
       expect(silent).toHaveBeenCalledOnce();
