@@ -1,13 +1,13 @@
 // Client webhooks on their way, beside the alarm: a receiver that hangs holds up those of its own host, and nothing else.
 import { framesOf, nameOfFault } from "../../errors.ts";
-import type { Notice, Outbox } from "./outbox.ts";
+import type { MeterStores } from "./meter-stores.ts";
+import type { Notice } from "./outbox.ts";
 
 /** Under way at once. */
 const places = { all: 6, host: 2 };
 
 interface Delivering {
-  /** That of the moment: what a meter keeps is made anew when it was emptied. */
-  readonly outbox: () => Outbox;
+  readonly stores: MeterStores;
   readonly clock: () => number;
   /** Tries once, and settles it in the outbox. Throws where no try was made. */
   readonly deliver: (notice: Notice) => Promise<void>;
@@ -24,13 +24,14 @@ export class Deliveries {
     this.#delivering = delivering;
   }
 
-  /** What is due and has a place: it is to be begun. */
+  /** What is due and has a place: it is to be begun. Within a transaction, which may fail: no place is taken yet. */
   claim(now: number): Notice[] {
     const claimed: Notice[] = [];
-    while (this.#count < places.all) {
-      const notice = this.#delivering.outbox().claim(now, this.#fullHosts);
+    const ofHosts = new Map(this.#ofHosts);
+    while (this.#count + claimed.length < places.all) {
+      const notice = this.#delivering.stores.outbox.claim(now, fullOf(ofHosts));
       if (!notice) break;
-      this.#take(hostOf(notice), 1);
+      ofHosts.set(hostOf(notice), (ofHosts.get(hostOf(notice)) ?? 0) + 1);
       claimed.push(notice);
     }
     return claimed;
@@ -38,12 +39,13 @@ export class Deliveries {
 
   /** The alarm does not wait for it. */
   async begin(notice: Notice): Promise<void> {
-    const { outbox, clock, deliver, ended } = this.#delivering;
+    const { stores, clock, deliver, ended } = this.#delivering;
+    this.#take(hostOf(notice), 1);
     try {
       await deliver(notice);
     } catch (error) {
       console.error(JSON.stringify({ webhook: notice.admission, error: nameOfFault(error), stack: framesOf(error) }));
-      outbox().giveBack(notice, clock());
+      stores.transaction(() => stores.outbox.giveBack(notice, clock()));
     } finally {
       this.#take(hostOf(notice), -1);
       ended();
@@ -52,11 +54,7 @@ export class Deliveries {
 
   /** Undefined where nothing that is owed has a place before another delivery ends. */
   nextDue(): number | undefined {
-    return this.#count < places.all ? this.#delivering.outbox().nextDue(this.#fullHosts) : undefined;
-  }
-
-  get #fullHosts(): string[] {
-    return [...this.#ofHosts].flatMap(([host, count]) => (count >= places.host ? [host] : []));
+    return this.#count < places.all ? this.#delivering.stores.outbox.nextDue(fullOf(this.#ofHosts)) : undefined;
   }
 
   #take(host: string, count: 1 | -1): void {
@@ -65,6 +63,11 @@ export class Deliveries {
     if (ofHost > 0) this.#ofHosts.set(host, ofHost);
     else this.#ofHosts.delete(host);
   }
+}
+
+/** Those that have as many as a host may. */
+function fullOf(ofHosts: ReadonlyMap<string, number>): string[] {
+  return [...ofHosts].flatMap(([host, count]) => (count >= places.host ? [host] : []));
 }
 
 /** What the URLs of one receiver begin with. */

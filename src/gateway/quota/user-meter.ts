@@ -96,7 +96,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       send: (notice) => this.send(notice),
     });
     this.#deliveries = new Deliveries({
-      outbox: () => this.#stores.outbox,
+      stores: this.#stores,
       clock,
       deliver: (notice) => this.#errands.deliver(notice),
       ended: () => this.#arm(),
