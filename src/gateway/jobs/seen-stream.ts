@@ -1,4 +1,5 @@
 // What passed in a stream of events: its last word on cost or usage, and how much text there was.
+import { concat } from "../../wire/concat.ts";
 import { bytesOfText } from "../text-bytes.ts";
 import { readEvent, type SeenEvent } from "./seen-event.ts";
 import { costOf } from "./settling.ts";
@@ -136,12 +137,6 @@ export class SeenStream {
   /** All of it, where it came to its own end and was not too large to keep. */
   kept(): Uint8Array | undefined {
     if (this.#isCut || !this.#kept) return undefined;
-    const whole = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const piece of this.#kept) {
-      whole.set(piece, at);
-      at += piece.byteLength;
-    }
-    return whole;
+    return concat(this.#kept, this.#bytes);
   }
 }
