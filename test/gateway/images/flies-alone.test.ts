@@ -1,15 +1,12 @@
 // What a request gets never hangs on what another asked for beside the same input.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { kept, model, Studio, World } from "./studio.ts";
+import { gatedWorld, kept, model, Studio, type World } from "./studio.ts";
 
 let world: World;
 let land: () => void;
 beforeEach(() => {
-  world = new World();
-  const gate = Promise.withResolvers<void>();
-  world.gate = gate.promise;
-  land = gate.resolve;
+  ({ world, land } = gatedWorld());
 });
 afterEach(emptyStorage);
 

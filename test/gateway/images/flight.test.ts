@@ -5,15 +5,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SharedRequest } from "../../../src/gateway/images/shared-request.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
-import { charged, meterOf, model, Studio, World } from "./studio.ts";
+import { charged, gatedWorld, meterOf, model, Studio, type World } from "./studio.ts";
 
 let world: World;
 let land: () => void;
 beforeEach(() => {
-  world = new World();
-  const gate = Promise.withResolvers<void>();
-  world.gate = gate.promise;
-  land = gate.resolve;
+  ({ world, land } = gatedWorld());
 });
 afterEach(emptyStorage);
 

@@ -151,3 +151,11 @@ export async function kept(prefix: string): Promise<{ name: string; expiresAt: n
   const { keys } = await env.IMAGES.list({ prefix });
   return keys.map(({ name, expiration = 0 }) => ({ name, expiresAt: expiration * 1000 }));
 }
+
+/** A world whose models make nothing before they are let. */
+export function gatedWorld(): { readonly world: World; readonly land: () => void } {
+  const world = new World();
+  const gate = Promise.withResolvers<void>();
+  world.gate = gate.promise;
+  return { world, land: gate.resolve };
+}
