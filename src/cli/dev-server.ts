@@ -19,6 +19,8 @@ export interface Wanted {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+const warnAfterMs = 200;
+
 interface Prepared {
   readonly options: MiniflareOptions;
   readonly bundle: Bundle;
@@ -143,7 +145,8 @@ export class DevServer {
     const { set: own, unread } = readDevVars(join(root, ".dev.vars"));
     this.#tellOfSettings(config, own, unread);
     const hear = this.#log.hear.bind(this.#log);
-    const warn = (fault: string) => this.#log.say({ fault });
+    // Ctrl-C is heard by workerd too, and Miniflare may tell of its end a moment before this process ends.
+    const warn = (fault: string) => setTimeout(() => this.#log.say({ fault }), warnAfterMs).unref();
     const served = { host, port, state, code: bundle.code, config, settings: { ...own, ...settings }, hear, warn };
     const files = config.assets ? stateOfFiles(config.assets.directory) : "";
     const seen = JSON.stringify([bundle.code, config, served.settings, files]);

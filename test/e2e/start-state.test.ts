@@ -54,6 +54,12 @@ describe("the state", () => {
     expect(await ask("/read")).toEqual({ kv: "kept", r2: "kept", cache: "kept", object: "kept", rang: true });
   });
 
+  it("is left by Ctrl-C without a word of a crash", async () => {
+    await server.interrupt();
+    await server.restart();
+    expect(linesWith("crashed")).toEqual([]);
+  });
+
   it("is freed of a workerd whose Node was killed: the next start ends it", async () => {
     const { workerd } = server.pids;
     await server.kill9();

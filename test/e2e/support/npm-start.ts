@@ -94,9 +94,11 @@ export class NpmStart {
     await this.#exit;
   }
 
-  /** As Ctrl-C does, which reaches Node itself. Resolves once nothing of it is left. */
+  /** As Ctrl-C does, which reaches workerd too: at worst first. Resolves once nothing of it is left. */
   async interrupt(): Promise<void> {
     const { node, workerd } = this.pids;
+    process.kill(workerd, "SIGINT");
+    await eventually("the end of workerd", endMs, async () => !isAlive(workerd));
     process.kill(node, "SIGINT");
     await this.#exit;
     await eventually("the end of its processes", endMs, async () => !isAlive(node) && !isAlive(workerd));
