@@ -1,4 +1,11 @@
 // A Durable Object as its callers see it: the same methods, each a promise.
+import { inTime } from "./in-time.ts";
+
+/**
+ * How long a call may take: an object that takes it and never answers holds nobody. A user waits for what is needed and goes
+ * on without what is comfort; an object that asks another has an answer before its own caller gives up.
+ */
+export const answersWithinMs = { needed: 5_000, asked: 4_000, comfort: 2_000 };
 
 /** The runtime's own stub type splits a union of results into a union of promises, which no caller can await. */
 export type Remote<T> = {
@@ -14,9 +21,22 @@ export function handOn<T extends object>(answer: T): T {
   return { ...answer };
 }
 
+/** Without a time limit for those whose calls are held on purpose. */
 export function remote<T extends Rpc.DurableObjectBranded>(
   namespace: DurableObjectNamespace<T>,
   name: string,
+  withinMs?: number,
 ): Remote<T> {
-  return namespace.getByName(name) as unknown as Remote<T>;
+  const stub = namespace.getByName(name) as unknown as Remote<T>;
+  return withinMs === undefined ? stub : timed(stub, withinMs);
+}
+
+/** Each call of it rejects with `TookTooLong` where it has no answer by then. */
+export function timed<T extends object>(stub: T, withinMs: number): T {
+  return new Proxy(stub, {
+    get: (target, method) => {
+      const call = target as Record<PropertyKey, (...args: unknown[]) => Promise<unknown>>;
+      return (...args: unknown[]) => inTime(withinMs, call[method]?.(...args) ?? Promise.reject(new TypeError()));
+    },
+  });
 }

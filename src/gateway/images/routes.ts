@@ -7,7 +7,7 @@ import { mediaFields } from "../../contract/media-fields.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
 import { orRefuse } from "../../wire/refusals.ts";
-import { type Remote, remote } from "../../wire/remote.ts";
+import { answersWithinMs, type Remote, remote } from "../../wire/remote.ts";
 import type { Send } from "../../wire/webhook.ts";
 import { behind } from "../behind.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
@@ -97,7 +97,7 @@ async function list(c: GatewayContext, cursor: string | undefined, limit: number
   const [, completedAt, after] = cursorPattern.exec(cursor ?? "") ?? [];
   const before = after === undefined ? undefined : { completedAt: Number(completedAt), key: after };
   const { owner } = c.get("principal");
-  const rows = await reached(meterOf(c).gallery(owner, before, limit + 1));
+  const rows = await reached(galleryOf(c).gallery(owner, before, limit + 1));
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   const next = rows.length > limit && last ? `${last.completedAt}-${last.key}` : null;
@@ -122,12 +122,13 @@ async function remove(c: GatewayContext, { reuse }: Images): Promise<Response> {
     throw new Problem("UNAVAILABLE", "The image cannot be deleted at the moment.", { "Retry-After": "1" });
   });
   c.executionCtx.waitUntil(caches.default.delete(cacheUrlOf(c, key)).catch(() => false));
-  await reached(meterOf(c).removeFromGallery(owner, key.text));
+  await reached(galleryOf(c).removeFromGallery(owner, key.text));
   return c.body(null, 204);
 }
 
-function meterOf(c: GatewayContext): Remote<GalleryCalls> {
-  return remote(c.env.USER_METER, c.get("principal").payer) as unknown as Remote<GalleryCalls>;
+function galleryOf(c: GatewayContext): Remote<GalleryCalls> {
+  const { payer } = c.get("principal");
+  return remote(c.env.USER_METER, payer, answersWithinMs.needed) as unknown as Remote<GalleryCalls>;
 }
 
 function reached<T>(answer: Promise<T>): Promise<T> {

@@ -6,11 +6,11 @@ import type { Operation } from "../../contract/operation.ts";
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import { bodyErrors, bodyProblem } from "../../wire/body-problem.ts";
-import type { Remote } from "../../wire/remote.ts";
 import type { SecretSearch } from "../../wire/secret-search.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
+import { meterById } from "../meter-stub.ts";
 import { keySearchOf, logOwnKey } from "../own-keys.ts";
-import type { MeteredJob, Metering } from "../quota/metering.ts";
+import type { MeteredJob } from "../quota/metering.ts";
 import { openBody, parseBody } from "../request-body.ts";
 import { usualTimes } from "../upstream.ts";
 import { answerLimitBytes } from "../upstream-answer.ts";
@@ -72,8 +72,7 @@ function received(c: GatewayContext): Response {
 
 /** The meter that the path names, whoever pays there. */
 function meterOf(c: GatewayContext, id: string): PayersMeter {
-  const { USER_METER } = c.env;
-  const stub = () => USER_METER.get(USER_METER.idFromString(id)) as unknown as Remote<Metering>;
+  const stub = () => meterById(c.env, id);
   return new PayersMeter(id, stub, (work) => c.executionCtx.waitUntil(work));
 }
 

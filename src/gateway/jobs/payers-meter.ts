@@ -1,5 +1,6 @@
 // The payer's meter as the relay calls it: what may be repeated is repeated, and what is not urgent goes with another call.
 import { nameOfFault, Problem } from "../../errors.ts";
+import { TookTooLong } from "../../wire/in-time.ts";
 import type { Remote } from "../../wire/remote.ts";
 import type {
   AdmitAnswer,
@@ -172,11 +173,13 @@ export class PayersMeter {
     this.#waitUntil(this.#repeated(ask).catch(logUnsettled));
   }
 
+  /** Not where a caller has waited for long enough already. */
   async #repeated<T>(ask: (meter: Remote<Metering>) => Promise<T>): Promise<T> {
     for (const pauseMs of pausesMs) {
       try {
         return await ask(this.#stub());
-      } catch {
+      } catch (error) {
+        if (error instanceof TookTooLong) throw error;
         await scheduler.wait(pauseMs);
       }
     }

@@ -16,15 +16,13 @@ import { limits } from "../../contract/limits.ts";
 import type { Operation as Documented } from "../../contract/operation.ts";
 import { bodyErrors } from "../../wire/body-problem.ts";
 import { orRefuse } from "../../wire/refusals.ts";
-import type { Remote } from "../../wire/remote.ts";
-import { remote } from "../../wire/remote.ts";
 import { behind, type Guard } from "../behind.ts";
 import type { GatewayContext } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
 import { authenticate, permitted } from "../guards.ts";
 import type { OperationName } from "../identity/scope.ts";
 import type { Images } from "../images/images.ts";
-import type { Metering } from "../quota/metering.ts";
+import { meterOf } from "../meter-stub.ts";
 import type { Upstream } from "../upstream.ts";
 import { cancel } from "./cancel.ts";
 import { authenticateByTicket, events, mintTicket } from "./events.ts";
@@ -55,7 +53,7 @@ export function jobRoutes(findUpstream: FindUpstream, findImages: FindImages): H
     const { exchange, config, control, principal, target } = c.var;
     const gateway = c as unknown as GatewayContext;
     const waitUntil = (work: Promise<unknown>) => c.executionCtx.waitUntil(work);
-    const stub = () => remote(c.env.USER_METER, principal.payer) as unknown as Remote<Metering>;
+    const stub = () => meterOf(c.env, principal.payer);
     return {
       request: c.req.raw,
       path: c.req.path,

@@ -6,11 +6,11 @@ import type { Operation } from "../../contract/operation.ts";
 import { bodyErrors } from "../../wire/body-problem.ts";
 import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayEnv } from "../env.ts";
+import { budgetOf, orUnavailable } from "../meter-stub.ts";
 import { tellCeiling } from "../operator-ceiling.ts";
 import { microUsd, usdSchema } from "../rules.ts";
 import { microUsdAsUsd } from "./amounts.ts";
 import type { BudgetState, RecountedDay } from "./budget.ts";
-import { budgetOf, orUnavailable } from "./meter-stub.ts";
 import { dayMs } from "./periods.ts";
 
 const ceiling = usdSchema.nullable().describe("Null is no ceiling.");

@@ -11,12 +11,12 @@ import { readSmallJson } from "../../wire/small-body.ts";
 import type { GatewayContext, GatewayEnv } from "../env.ts";
 import { readControl } from "../guards.ts";
 import { demandKnown } from "../known-names.ts";
+import { meterOf, orUnavailable } from "../meter-stub.ts";
 import { isUserId, readPayer } from "../owners.ts";
 import { microUsd, planNameSchema, rulesSchema } from "../rules.ts";
 import type { AccountSettings, Grant } from "./account-settings.ts";
 import { plansOf } from "./admin-plans.ts";
 import { microUsdAsUsd } from "./amounts.ts";
-import { meterOf, orUnavailable } from "./meter-stub.ts";
 import { endOf } from "./periods.ts";
 import { limitSchema, type MeterTotals, renderLimit, renderSpent, spentSchema } from "./usage.ts";
 

@@ -1,6 +1,6 @@
 // How a meter comes by its slice of the app's budget: one question at a time for all that wait.
 import { inTime } from "../../wire/in-time.ts";
-import type { Remote } from "../../wire/remote.ts";
+import { answersWithinMs, type Remote } from "../../wire/remote.ts";
 import type { Budget, LeaseAnswer } from "./budget.ts";
 import type { Counters } from "./counters.ts";
 import type { Leases } from "./leases.ts";
@@ -11,8 +11,6 @@ const retryReportMs = 10_000;
 const maxRounds = 1000;
 /** What was refused is refused so long without asking again. */
 const refusedMs = 2000;
-/** A budget that takes a call and never answers is one that cannot be reached. */
-const answersWithinMs = 5000;
 
 /** What slices need of a meter; read at each use, since a failed transaction reads its stores anew. */
 export interface SlicedMeter {
@@ -48,7 +46,7 @@ export class BudgetSlices {
   #waiting = 0;
   #refused: Refusal | undefined;
 
-  constructor(name: string, meter: SlicedMeter, budget: () => BudgetCalls, withinMs = answersWithinMs) {
+  constructor(name: string, meter: SlicedMeter, budget: () => BudgetCalls, withinMs = answersWithinMs.asked) {
     this.#withinMs = withinMs;
     this.#name = name;
     this.#meter = meter;

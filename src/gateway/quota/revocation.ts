@@ -2,7 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import * as z from "zod";
 import type { GatewayEnv } from "../env.ts";
-import { meterOf, orUnavailable } from "./meter-stub.ts";
+import { meterOf, orUnavailable } from "../meter-stub.ts";
 
 /** What the revocation's own route answers. */
 const revokedSchema = z.object({ user: z.string(), tokenId: z.string().optional(), revokedAt: z.iso.datetime() });

@@ -8,8 +8,8 @@ import { claimsOf } from "../claims.ts";
 import type { GatewayEnv } from "../env.ts";
 import { floodShield } from "../flood-shield.ts";
 import { authenticate, permitted } from "../guards.ts";
+import { meterOf, orUnavailable } from "../meter-stub.ts";
 import { microUsdAsUsd } from "./amounts.ts";
-import { meterOf, orUnavailable } from "./meter-stub.ts";
 import type { MeteredJob } from "./metering.ts";
 import { limitSchema, renderLimit } from "./usage.ts";
 
