@@ -6,7 +6,7 @@ import { Breaker } from "./gateway/breaker.ts";
 import type { GatewayContext } from "./gateway/env.ts";
 import { networkOf } from "./gateway/identity/address.ts";
 import { imagesOf } from "./gateway/images/images.ts";
-import { asker } from "./gateway/jobs/ask-upstream.ts";
+import { asker, endDescriber } from "./gateway/jobs/ask-upstream.ts";
 import { keySearchOf } from "./gateway/own-keys.ts";
 import { UserMeter as Meter } from "./gateway/quota/user-meter.ts";
 import { type CallOut, type Upstream, usualTimes } from "./gateway/upstream.ts";
@@ -70,6 +70,7 @@ export class UserMeter extends Meter {
     const reading = settingsOf(env);
     if (!reading.ok) return;
     const origin = () => reading.config.publicUrl ?? insideOrigin;
+    this.describeEnd = endDescriber(reading.config);
     this.ask = asker(
       reading.config,
       imagesOf(reading.config, env).links,

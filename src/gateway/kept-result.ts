@@ -1,5 +1,7 @@
 // Final results that a meter's alarm fetched for an owner who did not ask in time.
 import { limits } from "../contract/limits.ts";
+import { inTime } from "../wire/in-time.ts";
+import { answersWithinMs } from "../wire/remote.ts";
 
 /** A handle proves whose the admission is, so the key need not say it. */
 export function resultKey(admission: string): string {
@@ -13,14 +15,16 @@ export function keptResult(kept: KVNamespace, admission: string): Promise<string
 /** Of a larger result all but its output is kept. */
 export const keptBytes = 4 * 1024 * 1024;
 
-/** Comfort: a result that cannot be kept costs nobody money. */
-export async function keepResult(kept: KVNamespace, admission: string, body: string | Uint8Array): Promise<void> {
+/** False where KV does not take it, or takes too long. */
+export async function keepResult(kept: KVNamespace, admission: string, body: string | Uint8Array): Promise<boolean> {
   try {
     const options = { expirationTtl: limits.mediaLifetimeMs / 1000 };
     const put = (value: string | ReadableStream) => kept.put(resultKey(admission), value, options);
-    await (typeof body === "string" ? put(body) : putBytes(body, put));
+    await (typeof body === "string" ? inTime(answersWithinMs.comfort, put(body)) : putBytes(body, put));
+    return true;
   } catch {
-    console.warn(JSON.stringify({ binding: "IMAGES", problem: "a result was not kept", admission }));
+    console.warn(JSON.stringify({ binding: "IMAGES", problem: "a result was not kept, and will be", admission }));
+    return false;
   }
 }
 
@@ -30,7 +34,7 @@ async function putBytes(bytes: Uint8Array, put: (text: ReadableStream) => Promis
   const writer = writable.getWriter();
   const written = writer.write(bytes).then(() => writer.close());
   try {
-    await Promise.all([put(readable), written]);
+    await inTime(answersWithinMs.comfort, Promise.all([put(readable), written]));
   } catch (error) {
     written.catch(() => {});
     writer.abort(error).catch(() => {});

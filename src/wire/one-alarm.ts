@@ -1,19 +1,32 @@
-// A Durable Object's one alarm: armed for what is due first, and back soon after it failed.
+// A Durable Object's one alarm: armed for what is due first, back soon after it failed, and done by a call where it is gone.
 import { framesOf, nameOfFault } from "../errors.ts";
 
 /** An alarm that failed comes back after this. */
 const retryMs = 1000;
+/**
+ * The runtime gives an alarm up whose storage fails for two minutes, and setting the same moment again brings nothing back:
+ * what is due for so long is done by the object's next call, and tried again ever more seldom.
+ */
+const lateMs = { min: 60_000, max: 60 * 60_000 };
+/** An object that was away for long has its late alarm in a moment. */
+const graceMs = 5_000;
 const never = Number.POSITIVE_INFINITY;
 
 export class OneAlarm {
+  /** Tests set their own. */
+  graceMs = graceMs;
   readonly #ctx: DurableObjectState;
   readonly #name: string;
+  readonly #act: () => Promise<void>;
   /** When it rings, or later than it rings; unknown to an object that has just woken and did not note it. */
   #at: number | undefined;
+  #rangAt = Number.NEGATIVE_INFINITY;
+  #lateMs = lateMs.min;
 
-  constructor(ctx: DurableObjectState, name: string, at?: number) {
+  constructor(ctx: DurableObjectState, name: string, act: () => Promise<void>, at?: number) {
     this.#ctx = ctx;
     this.#name = name;
+    this.#act = act;
     this.#at = at;
   }
 
@@ -24,20 +37,35 @@ export class OneAlarm {
   /** It rings when the first of these is due, or earlier: they are always recomputed from what is stored. */
   arm(...due: readonly (number | undefined)[]): void {
     const next = Math.min(...due.map((at) => at ?? never));
+    const lateBy = Date.now() - Math.max(next, this.#rangAt);
+    if (lateBy > this.#lateMs) this.#ctx.waitUntil(this.#catchUp(lateBy));
     if (next === never || (this.#at !== undefined && this.#at <= next)) return;
     this.#at = next;
     this.#ctx.waitUntil(this.#ctx.storage.setAlarm(next));
   }
 
   /** Never throws: the runtime would give up on the alarm after a few tries, and on all that it owes with it. */
-  async ring(act: () => Promise<void>): Promise<void> {
+  async ring(): Promise<void> {
     this.#at = undefined;
+    this.#rangAt = Date.now();
     try {
-      await act();
+      await this.#act();
     } catch (error) {
       console.error(JSON.stringify({ alarm: this.#name, error: nameOfFault(error), stack: framesOf(error) }));
       this.arm(Date.now() + retryMs);
+    } finally {
+      this.#rangAt = Date.now();
     }
+  }
+
+  async #catchUp(lateBy: number): Promise<void> {
+    const seenAt = Date.now();
+    this.#rangAt = seenAt;
+    await scheduler.wait(this.graceMs);
+    if (this.#rangAt !== seenAt) return;
+    if (this.#lateMs === lateMs.min) console.error(JSON.stringify({ alarm: this.#name, problem: "is late", lateBy }));
+    this.#lateMs = Math.min(2 * this.#lateMs, lateMs.max);
+    await this.ring();
   }
 
   /** Nothing is owed any more. */

@@ -14,10 +14,11 @@ export class ExpiringRows {
   /** Undefined until somebody looks. */
   #hasTable: boolean | undefined;
 
-  constructor(ctx: DurableObjectState, name: string, clock: () => number) {
+  /** `act` is what the object's alarm does besides. */
+  constructor(ctx: DurableObjectState, name: string, clock: () => number, act = async () => {}) {
     this.#ctx = ctx;
     this.#clock = clock;
-    this.#alarm = new OneAlarm(ctx, name);
+    this.#alarm = new OneAlarm(ctx, name, () => this.#ring(act));
   }
 
   /** Undefined for a row that is over, and for one that says something else than the schema: it has nothing to tell. */
@@ -71,14 +72,16 @@ export class ExpiringRows {
   }
 
   /** The object's alarm: what is over goes, and what is left rings again. It never throws, whatever was stored. */
-  async ring(act: () => Promise<void> = async () => {}): Promise<void> {
-    await this.#alarm.ring(async () => {
-      this.#delete("until <= ?", this.#clock());
-      if (!this.#isMade()) return this.#forget();
-      const [next] = this.#ctx.storage.sql.exec<{ until: number }>("SELECT min(until) AS until FROM kept").toArray();
-      this.#alarm.arm(next?.until);
-      await act();
-    });
+  ring(): Promise<void> {
+    return this.#alarm.ring();
+  }
+
+  async #ring(act: () => Promise<void>): Promise<void> {
+    this.#delete("until <= ?", this.#clock());
+    if (!this.#isMade()) return this.#forget();
+    const [next] = this.#ctx.storage.sql.exec<{ until: number }>("SELECT min(until) AS until FROM kept").toArray();
+    this.#alarm.arm(next?.until);
+    await act();
   }
 
   #select(from: string, to: string, count = -1): string[] {

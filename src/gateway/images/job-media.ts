@@ -56,7 +56,12 @@ export class JobMedia extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#cache = new ImageCache(env.IMAGES);
-    this.#rows = new ExpiringRows(ctx, "job-media", () => this.clock());
+    this.#rows = new ExpiringRows(
+      ctx,
+      "job-media",
+      () => this.clock(),
+      () => this.#write(),
+    );
   }
 
   /** Told by whoever submitted, before or after the job's end. */
@@ -132,7 +137,7 @@ export class JobMedia extends DurableObject<Env> {
   }
 
   override alarm(): Promise<void> {
-    return this.#rows.ring(() => this.#write());
+    return this.#rows.ring();
   }
 
   get #links(): links.KeptLinks {

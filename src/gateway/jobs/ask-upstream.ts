@@ -6,7 +6,7 @@ import { findModel } from "../../models/index.ts";
 import type { ByteSource } from "../../wire/byte-reader.ts";
 import type { EndedJob, Links, Presented } from "../images/links.ts";
 import { keptBytes } from "../kept-result.ts";
-import type { AskedJob, AskUpstream, LargeAnswers, UpstreamAnswer } from "../quota/metering.ts";
+import type { AskedJob, AskUpstream, DescribeEnd, LargeAnswers, UpstreamAnswer } from "../quota/metering.ts";
 import { callUpstream, type Upstream } from "../upstream.ts";
 import { openJob, type UpstreamJob } from "../upstream-answer.ts";
 import { handlesOf } from "./handle.ts";
@@ -38,6 +38,12 @@ export function asker(config: Config, links: Links, upstream: Upstream, origin: 
       return error instanceof Problem && error.code === "JOB_NOT_FOUND" ? "unknown" : "unreachable";
     }
   };
+}
+
+/** The id is the owner's: a webhook tells of the job that its submit was answered with. */
+export function endDescriber(config: Config): DescribeEnd {
+  return ({ owner, model, upstreamId: ref, first }, status) =>
+    JSON.stringify({ id: handlesOf(config).mint({ owner, model }, { ref, admission: first }), status });
 }
 
 class Question {

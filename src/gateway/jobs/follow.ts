@@ -60,8 +60,9 @@ export async function followJob(
 /** The upstream has forgotten the job; its result may have been kept for its owner, and the meter knows of its end. */
 async function fromKept(call: JobCall, job: Handle, handle: string, error: unknown): Promise<Response> {
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
-  const kept = gone ? await keptResult(call.env.IMAGES, job.admission) : null;
-  if (kept === null) throw error;
+  if (!gone) throw error;
+  const kept = (await keptResult(call.env.IMAGES, job.admission)) ?? (await call.meter.owedResult(job.admission));
+  if (kept === undefined) throw error;
   return answerJob(call, JSON.parse(kept) as UpstreamJob, job, handle, { askedAt: 0 });
 }
 

@@ -130,6 +130,14 @@ export class PayersMeter {
     return this.#stub().job(admission);
   }
 
+  /** Undefined where it cannot be reached, too. */
+  async owedResult(admission: string): Promise<string | undefined> {
+    const owed = await this.#stub()
+      .owedResult(admission)
+      .catch(() => undefined);
+    return owed && new TextDecoder().decode(owed);
+  }
+
   async openJobs(owner: string, model: string, count: number): Promise<MeteredJob[]> {
     await this.#bindTaken();
     return this.#stub().openJobs(owner, model, count);

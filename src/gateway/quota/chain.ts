@@ -38,8 +38,9 @@ export class Chain {
         jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0, earlierText: 0 });
       }
       const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);
-      this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);
       jobs.update(older, { noticed: 1, successor: older.successor ?? retry.admission });
+      this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);
+      this.#stores.debts.pay(older.admission, "webhook");
     }
   }
 

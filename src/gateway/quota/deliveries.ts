@@ -1,10 +1,10 @@
 // Client webhooks on their way, beside the alarm: a receiver that hangs holds up those of its own host, and nothing else.
 import { framesOf, nameOfFault } from "../../errors.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { Notice } from "./outbox.ts";
+import type { Claimed, Notice } from "./outbox.ts";
 
-/** Under way at once. */
-const places = { all: 6, host: 2 };
+/** Under way at once. A body that is larger than all that there is room for goes alone. */
+const places = { all: 6, host: 2, bytes: 8 * 1024 * 1024 };
 
 interface Delivering {
   readonly stores: MeterStores;
@@ -18,6 +18,9 @@ interface Delivering {
 export class Deliveries {
   readonly #delivering: Delivering;
   #count = 0;
+  #bytes = 0;
+  /** What is due next is too large to go beside those under way. */
+  #isFull = false;
   readonly #ofHosts = new Map<string, number>();
 
   constructor(delivering: Delivering) {
@@ -25,40 +28,49 @@ export class Deliveries {
   }
 
   /** What is due and has a place: it is to be begun. Within a transaction, which may fail: no place is taken yet. */
-  claim(now: number): Notice[] {
-    const claimed: Notice[] = [];
+  claim(now: number): Claimed[] {
+    const claimed: Claimed[] = [];
     const ofHosts = new Map(this.#ofHosts);
+    let bytes = this.#bytes;
     while (this.#count + claimed.length < places.all) {
-      const notice = this.#delivering.stores.outbox.claim(now, fullOf(ofHosts));
-      if (!notice) break;
+      const isAlone = this.#count + claimed.length === 0;
+      const room = isAlone ? Number.POSITIVE_INFINITY : places.bytes - bytes;
+      const notice = this.#delivering.stores.outbox.claim(now, fullOf(ofHosts), room);
+      this.#isFull = notice === "too large";
+      if (!notice || notice === "too large") break;
       ofHosts.set(hostOf(notice), (ofHosts.get(hostOf(notice)) ?? 0) + 1);
+      bytes += notice.bytes;
       claimed.push(notice);
     }
     return claimed;
   }
 
   /** The alarm does not wait for it. */
-  async begin(notice: Notice): Promise<void> {
+  async begin(notice: Claimed): Promise<void> {
     const { stores, clock, deliver, ended } = this.#delivering;
-    this.#take(hostOf(notice), 1);
+    this.#take(notice, 1);
     try {
       await deliver(notice);
     } catch (error) {
       console.error(JSON.stringify({ webhook: notice.admission, error: nameOfFault(error), stack: framesOf(error) }));
       stores.transaction(() => stores.outbox.giveBack(notice, clock()));
     } finally {
-      this.#take(hostOf(notice), -1);
+      this.#take(notice, -1);
       ended();
     }
   }
 
   /** Undefined where nothing that is owed has a place before another delivery ends. */
   nextDue(): number | undefined {
-    return this.#count < places.all ? this.#delivering.stores.outbox.nextDue(fullOf(this.#ofHosts)) : undefined;
+    if (this.#isFull || this.#count >= places.all) return undefined;
+    return this.#delivering.stores.outbox.nextDue(fullOf(this.#ofHosts));
   }
 
-  #take(host: string, count: 1 | -1): void {
+  #take(notice: Claimed, count: 1 | -1): void {
+    const host = hostOf(notice);
     this.#count += count;
+    this.#bytes += count * notice.bytes;
+    if (count < 0) this.#isFull = false;
     const ofHost = (this.#ofHosts.get(host) ?? 0) + count;
     if (ofHost > 0) this.#ofHosts.set(host, ofHost);
     else this.#ofHosts.delete(host);

@@ -111,6 +111,7 @@ export class Endings {
     const { webhook } = known;
     this.#stores.transaction(() => {
       this.#stores.outbox.add(admission, webhook, body, now);
+      this.#stores.debts.pay(admission, "webhook");
       this.#stores.jobs.update(job, { noticed: 1 });
     });
   }

@@ -1,15 +1,18 @@
-// What a meter's alarm does outside: asks the upstream about jobs, delivers webhooks, tells the network of ends.
+// What a meter's alarm does outside: asks the upstream about jobs, pays debts, delivers webhooks, tells the network of ends.
 import { type Config, readConfig } from "../../config.ts";
+import { limits } from "../../contract/limits.ts";
+import { isFinal } from "../../contract/states.ts";
 import type { Send } from "../../wire/webhook.ts";
 import { keepResult, keptBytes } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import { Chain } from "./chain.ts";
 import { deliverWebhook } from "./client-webhook.ts";
+import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
 import type { Job } from "./job.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { AskUpstream, Ending, UpstreamAnswer } from "./metering.ts";
+import type { AskedJob, AskUpstream, DescribeEnd, Ending, UpstreamAnswer } from "./metering.ts";
 import type { Network } from "./network.ts";
 import type { OwedEnd } from "./network-ends.ts";
 import type { Notice } from "./outbox.ts";
@@ -21,6 +24,7 @@ export interface SendingMeter {
   readonly network: Network;
   readonly clock: () => number;
   readonly ask: AskUpstream;
+  readonly describeEnd: DescribeEnd;
   readonly send: Send;
 }
 
@@ -36,7 +40,7 @@ export class Errands {
   }
 
   /** One large answer after the other: what is held of each is the memory of the object's neighbours, too. */
-  async follow(job: Job): Promise<void> {
+  async follow(job: Job): Promise<UpstreamAnswer> {
     const over = Promise.withResolvers<void>();
     const turn = () => {
       const before = this.#large;
@@ -44,27 +48,24 @@ export class Errands {
       return before.then(() => {});
     };
     try {
-      await this.#room.during(() => this.#follow(job, turn));
+      return await this.#room.during(() => this.#follow(job, turn));
     } finally {
       over.resolve();
     }
   }
 
-  async #follow(job: Job, turn: () => Promise<void>): Promise<void> {
-    const { model, upstreamId, owner, admission } = job;
-    if (upstreamId === null) return;
+  async #follow(job: Job, turn: () => Promise<void>): Promise<UpstreamAnswer> {
+    const asked = this.#askedOf(job);
+    if (!asked) return "unknown";
+    const { admission, upstreamId, first } = asked;
     const askedAt = this.#meter.clock();
-    const isUnproven = (job.boundAt === null || job.guessed === 1) && job.retryOf === null;
-    const first = new Chain(this.#meter.stores).firstOf(job);
+    const isUnproven = isUnprovenOf(job);
     let text: Uint8Array | undefined;
     const keep = async (passing: ReadableStream<Uint8Array>) => {
       text = await this.#room.hold(passing, keptBytes);
       return text !== undefined;
     };
-    const asking = this.#meter.ask(
-      { model, upstreamId, owner, admission, first },
-      { turn, keep: isUnproven ? undefined : keep },
-    );
+    const asking = this.#meter.ask(asked, { turn, keep: isUnproven ? undefined : keep });
     const answer = await asking.catch(() => "unreachable" as const);
     const now = this.#meter.clock();
     if (typeof answer === "object")
@@ -72,6 +73,13 @@ export class Errands {
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     /** It was the last question: whatever is not known by now is assumed. */
     if (job.expiresAt <= askedAt) this.#meter.endings.assume(admission, now);
+    return answer;
+  }
+
+  #askedOf(job: Job): AskedJob | undefined {
+    const { model, upstreamId, owner, admission } = job;
+    const first = new Chain(this.#meter.stores).firstOf(job);
+    return upstreamId === null ? undefined : { model, upstreamId, owner, admission, first };
   }
 
   async #settleAnswer(
@@ -87,12 +95,56 @@ export class Errands {
     const told = isTaken ? text : body;
     // A list of the owner's jobs names a retry by its own admission, too.
     const names = told === undefined ? [] : [...new Set([first, asked.admission])];
-    await Promise.all(names.map((name) => keepResult(this.#env.IMAGES, name, told ?? "")));
+    const unkept = told === undefined ? [] : await this.#unkept(names, told);
     const { wantsNotice, admission } = this.#meter.endings.settle(
       { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && told !== undefined) this.#meter.endings.notify(admission, told, now);
+    if (told !== undefined) this.#oweResults(unkept, told, now);
+  }
+
+  /** Those whose result KV has not taken. */
+  async #unkept(names: readonly string[], body: string | Uint8Array): Promise<string[]> {
+    const kept = await Promise.all(names.map((name) => keepResult(this.#env.IMAGES, name, body)));
+    return names.filter((_, at) => !kept[at]);
+  }
+
+  #oweResults(names: readonly string[], body: string | Uint8Array, now: number): void {
+    const { stores } = this.#meter;
+    if (names.length === 0) return;
+    stores.transaction(() => {
+      for (const name of names) stores.debts.oweResult(name, body, now);
+    });
+  }
+
+  /** What cannot be paid now is due again. */
+  async pay(debt: Debt): Promise<void> {
+    const { stores } = this.#meter;
+    const { admission, kind } = debt;
+    const isPaid = kind === "result" ? await this.#keepOwed(debt) : await this.#bringBody(debt);
+    if (isPaid) stores.transaction(() => stores.debts.pay(admission, kind));
+  }
+
+  async #keepOwed({ admission, since }: Debt): Promise<boolean> {
+    const body = this.#meter.stores.debts.result(admission);
+    const isOver = this.#meter.clock() >= since + limits.mediaLifetimeMs;
+    return body === undefined || isOver || (await this.#unkept([admission], body)).length === 0;
+  }
+
+  /** Of an end that somebody saw and did not tell, or that had to be assumed. Where nobody can say more, its status is told. */
+  async #bringBody({ admission, since }: Debt): Promise<boolean> {
+    const { stores, endings, describeEnd, clock } = this.#meter;
+    const job = stores.jobs.find(admission);
+    if (!job || job.webhook === null || job.noticed === 1) return true;
+    const answer = await this.follow(job);
+    const seen = stores.jobs.find(admission);
+    if (!seen || seen.noticed === 1) return true;
+    const isGone = answer === "unknown" || (typeof answer === "object" && isFinal(answer.status));
+    const asked = this.#askedOf(seen);
+    if (asked && seen.status !== null && (isGone || clock() >= since + limits.mediaLifetimeMs))
+      endings.notify(admission, describeEnd(asked, seen.status), clock());
+    return false;
   }
 
   async tellNetwork(end: OwedEnd): Promise<void> {
@@ -118,6 +170,11 @@ export class Errands {
     const config = configOf(this.#env);
     return { webhookHosts: config.webhookHosts, secrets: signingKeysOf(config).webhookSecrets() };
   }
+}
+
+/** Nobody but a notice has named its id. */
+function isUnprovenOf({ boundAt, guessed, retryOf }: Job): boolean {
+  return (boundAt === null || guessed === 1) && retryOf === null;
 }
 
 function configOf(env: Env): Config {

@@ -3,6 +3,7 @@
 // between counts from the rows.
 import type { Settings } from "./account-settings.ts";
 import type { Counters } from "./counters.ts";
+import type { Debts } from "./debts.ts";
 import type { Gallery } from "./gallery.ts";
 import type { Idempotency } from "./idempotency.ts";
 import type { Job } from "./job.ts";
@@ -17,6 +18,9 @@ import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.
 
 /** So many rows at most are counted anew when the object wakes. */
 const maxUncounted = 500;
+/** How long a webhook's body may take before the meter asks for it. */
+const bringMs = 10_000;
+const truthMs = 60_000;
 
 function shareEndOf({ charged, assumed, endedAt }: End): ShareEnd {
   return { charged, assumed, endedAt };
@@ -59,6 +63,9 @@ export class MeterStores {
   }
   get networkEnds(): NetworkEnds {
     return this.#open.networkEnds;
+  }
+  get debts(): Debts {
+    return this.#open.debts;
   }
   get revocations(): Revocations {
     return this.#open.revocations;
@@ -166,6 +173,7 @@ export class MeterStores {
       leases: this.leases.json,
       outboxDueAt: this.outbox.nextDue() ?? null,
       networkDueAt: this.networkEnds.nextDue() ?? null,
+      debtsDueAt: this.debts.nextDue() ?? null,
       tables: this.#open.tables.made,
     };
     if (!this.isBorn && state.activeAt === 0) return;
@@ -190,6 +198,7 @@ export class MeterStores {
     this.change(job, () => (job.endedAt === null ? this.jobs.end(job, end) : this.jobs.correct(job, end)));
     if (owed || isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, end, now);
+    if (job.noticed === 0) this.#oweWebhook(job, now);
     for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
   }
 
@@ -213,6 +222,12 @@ export class MeterStores {
     if (network !== null) this.networkEnds.owe({ admission, network, end: end && shareEndOf(end) }, now);
   }
 
+  /** Whoever saw the end brings the body in a moment; of an end that is assumed the truth may be late. */
+  #oweWebhook({ admission, webhook, upstreamId, assumed }: Job, now: number): void {
+    if (webhook === null || upstreamId === null) return;
+    this.debts.owe(admission, "webhook", now, now + (assumed ? truthMs : bringMs));
+  }
+
   /** By the rows; answers which counters were something else. */
   recount(): readonly string[] {
     return this.isBorn ? this.transaction(() => this.counters.recount(this.jobs.all())) : [];
@@ -233,8 +248,8 @@ export class MeterStores {
 
   /** Nothing waits for anything, and what was kept for its time is out of it. */
   isWorthless(now: number, keptMs: number): boolean {
-    const waits = this.jobs.openCount > 0 || this.leases.nextDue() !== undefined || this.outbox.nextDue() !== undefined;
-    if (waits || this.networkEnds.nextDue() !== undefined || this.activeAt + keptMs > now) return false;
+    const owed = [this.leases, this.outbox, this.networkEnds, this.debts].some((due) => due.nextDue() !== undefined);
+    if (owed || this.jobs.openCount > 0 || this.activeAt + keptMs > now) return false;
     return this.settings.areUsual(now) && this.revocations.areOver(now);
   }
 }

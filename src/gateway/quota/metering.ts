@@ -238,6 +238,9 @@ export interface AskedJob {
   readonly first: string;
 }
 
+/** An end as its owner is told it where nobody has the answer that said it. */
+export type DescribeEnd = (job: AskedJob, status: JobState) => string;
+
 export type UpstreamAnswer =
   | {
       readonly status: JobState;
@@ -273,6 +276,8 @@ export interface Metering {
   lookAgain(binding: Binding): void;
   /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. A key may stand for an earlier call. */
   countHit(hit: Hit): AdmitAnswer;
+  /** The final answer as its owner sees it, where KV has not taken it yet. */
+  owedResult(admission: string): Uint8Array | undefined;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;
   /** The owner's jobs that are not at their end, oldest first. */

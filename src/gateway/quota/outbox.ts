@@ -1,5 +1,6 @@
 // Client webhooks that are owed: written once a job, sent until received or given up.
 import { limits } from "../../contract/limits.ts";
+import { Bodies } from "./bodies.ts";
 import type { Tables } from "./tables.ts";
 
 export interface Notice extends Record<string, SqlStorageValue> {
@@ -9,20 +10,24 @@ export interface Notice extends Record<string, SqlStorageValue> {
   dueAt: number;
 }
 
+/** To be delivered now. */
+export interface Claimed extends Notice {
+  bytes: number;
+}
+
 const { tries: maxTries, delayMs, timeoutMs } = limits.webhook;
-/** A row holds two megabytes. */
-const partBytes = 1024 * 1024;
-const encoder = new TextEncoder();
 
 export class Outbox {
   readonly #sql: SqlStorage;
   readonly #tables: Tables;
+  readonly #bodies: Bodies;
   /** Nothing is due before; undefined where nothing is owed. */
   #dueAt: number | undefined;
 
   constructor(sql: SqlStorage, tables: Tables, dueAt: number | undefined) {
     this.#sql = sql;
     this.#tables = tables;
+    this.#bodies = new Bodies(sql, "outbox_bodies");
     this.#dueAt = dueAt;
   }
 
@@ -30,36 +35,30 @@ export class Outbox {
     this.#tables.need("outbox");
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
     this.#dueAt = Math.min(this.#dueAt ?? now, now);
-    const bytes = typeof body === "string" ? encoder.encode(body) : body;
-    for (let part = 0; part * partBytes < bytes.byteLength; part++) {
-      const piece = bytes.slice(part * partBytes, (part + 1) * partBytes);
-      this.#sql.exec("INSERT INTO outbox_bodies (admission, part, bytes) VALUES (?, ?, ?)", admission, part, piece);
-    }
+    this.#bodies.add(admission, body);
   }
 
   body(admission: string): Uint8Array {
-    const query = "SELECT bytes FROM outbox_bodies WHERE admission = ? ORDER BY part";
-    const parts = this.#sql.exec<{ bytes: ArrayBuffer }>(query, admission).toArray();
-    const whole = new Uint8Array(parts.reduce((sum, { bytes }) => sum + bytes.byteLength, 0));
-    for (const [part, { bytes }] of parts.entries()) whole.set(new Uint8Array(bytes), part * partBytes);
-    return whole;
+    return this.#bodies.read(admission);
   }
 
   /**
    * Takes what is due first, of none of those hosts. A try counts before it is made: a crash in the middle costs a try,
-   * never a second storm.
+   * never a second storm. A body that is larger than the room there is waits.
    */
-  claim(now: number, withoutHosts: readonly string[]): Notice | undefined {
+  claim(now: number, withoutHosts: readonly string[], roomBytes: number): Claimed | "too large" | undefined {
     if (this.#dueAt === undefined || now < this.#dueAt) return undefined;
     const due = this.#first(withoutHosts, now);
     if (!due) return undefined;
     if (due.tries >= maxTries) {
       this.#remove(due.admission);
-      return this.claim(now, withoutHosts);
+      return this.claim(now, withoutHosts, roomBytes);
     }
+    const bytes = this.#bodies.bytesOf(due.admission);
+    if (bytes > roomBytes) return "too large";
     const tried = { ...due, tries: due.tries + 1, dueAt: now + timeoutMs + delayMs };
     this.#change(tried);
-    return tried;
+    return { ...tried, bytes };
   }
 
   /** No try was made. */
@@ -79,7 +78,7 @@ export class Outbox {
 
   #remove(admission: string): void {
     this.#sql.exec("DELETE FROM outbox WHERE admission = ?", admission);
-    this.#sql.exec("DELETE FROM outbox_bodies WHERE admission = ?", admission);
+    this.#bodies.remove(admission);
     this.#readDue();
   }
 

@@ -36,6 +36,23 @@ const whenNeeded = {
       bytes BLOB NOT NULL,
       PRIMARY KEY (admission, part)
     )`,
+  /** With the bodies of the results that KV has not taken. */
+  debts: `
+    CREATE TABLE debts (
+      admission TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      since INTEGER NOT NULL,
+      dueAt INTEGER NOT NULL,
+      tries INTEGER NOT NULL,
+      PRIMARY KEY (admission, kind)
+    ) WITHOUT ROWID;
+    CREATE INDEX debts_due ON debts (dueAt);
+    CREATE TABLE result_bodies (
+      admission TEXT NOT NULL,
+      part INTEGER NOT NULL,
+      bytes BLOB NOT NULL,
+      PRIMARY KEY (admission, part)
+    )`,
   revocations: "CREATE TABLE revocations (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
   /** Ends that the meter of an address's network has not heard of yet. */
   network_ends: `CREATE TABLE network_ends (

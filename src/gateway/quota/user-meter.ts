@@ -6,6 +6,7 @@ import type { Send } from "../../wire/webhook.ts";
 import type { AccountSettings } from "./account-settings.ts";
 import { Admissions } from "./admissions.ts";
 import { AskedAdmissions } from "./asked-admissions.ts";
+import { BesideAlarm } from "./beside-alarm.ts";
 import { Bindings } from "./bindings.ts";
 import { type Budget, budgetName } from "./budget.ts";
 import { BudgetSlices } from "./budget-slices.ts";
@@ -21,6 +22,7 @@ import type {
   AskUpstream,
   Binding,
   Claims,
+  DescribeEnd,
   Ending,
   GalleryCalls,
   GalleryCursor,
@@ -38,8 +40,10 @@ import { dayMs } from "./periods.ts";
 import { Released } from "./released.ts";
 import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./usage.ts";
 
-/** Questions, and ends for the network, under way at once. */
+/** Questions, debts, and ends for the network, of each under way at once. */
 const atOnce = 6;
+/** What goes on beside the alarm is mostly done by then. */
+const quickMs = 100;
 /** Of a payer who is silent for so long nothing is kept but what the operator set. */
 const keptMs = 70 * dayMs;
 
@@ -57,6 +61,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   send: Send = (request) => fetch(request);
   /** Set by the room that knows the upstream. */
   ask: AskUpstream = async () => "unreachable";
+  describeEnd: DescribeEnd = (_, status) => JSON.stringify({ status });
   readonly #stores: MeterStores;
   readonly #bindings: Bindings;
   readonly #endings: Endings;
@@ -65,8 +70,11 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   readonly #asking: AskedAdmissions;
   readonly #errands: Errands;
   readonly #deliveries: Deliveries;
+  readonly #telling = new BesideAlarm(atOnce, () => this.#armBeside());
+  readonly #paying = new BesideAlarm(atOnce, () => this.#armBeside());
   readonly #released = new Released();
   readonly #alarm: OneAlarm;
+  #rings = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -93,15 +101,16 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
       network,
       clock,
       ask: (job, large) => this.ask(job, large),
+      describeEnd: (job, status) => this.describeEnd(job, status),
       send: (notice) => this.send(notice),
     });
     this.#deliveries = new Deliveries({
       stores: this.#stores,
       clock,
       deliver: (notice) => this.#errands.deliver(notice),
-      ended: () => this.#arm(),
+      ended: () => this.#armBeside(),
     });
-    this.#alarm = new OneAlarm(ctx, "user-meter", this.#armedAt());
+    this.#alarm = new OneAlarm(ctx, "user-meter", () => this.#ring(), this.#armedAt());
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
@@ -171,6 +180,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#endOverdue();
     const job = this.#stores.jobs.find(admission);
     return job && describeJob(job);
+  }
+
+  owedResult(admission: string): Uint8Array | undefined {
+    return this.#stores.debts.result(admission);
   }
 
   openJobs(owner: string, model: string, count: number): MeteredJob[] {
@@ -258,8 +271,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   #dueAt(): number {
-    const { jobs, leases, networkEnds } = this.#stores;
-    const moments = [jobs.nextDue(), this.#deliveries.nextDue(), leases.nextDue(), networkEnds.nextDue()];
+    const { jobs, leases, networkEnds, debts } = this.#stores;
+    const ends = this.#telling.free > 0 ? networkEnds.nextDue() : undefined;
+    const owed = this.#paying.free > 0 ? debts.nextDue() : undefined;
+    const moments = [jobs.nextDue(), this.#deliveries.nextDue(), leases.nextDue(), ends, owed];
     return Math.min(...moments.map((at) => at ?? Number.POSITIVE_INFINITY));
   }
 
@@ -284,21 +299,44 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   }
 
   override alarm(): Promise<void> {
-    return this.#alarm.ring(async () => {
-      const now = this.clock();
-      const { jobs, notices, ends } = this.#stores.transaction(() => ({
-        jobs: this.#endings.claimDue(now, atOnce),
-        notices: this.#deliveries.claim(now),
-        ends: this.#stores.networkEnds.claim(now, atOnce),
-      }));
-      for (const notice of notices) this.ctx.waitUntil(this.#deliveries.begin(notice));
-      const followed = jobs.map((job) => this.#errands.follow(job));
-      const told = ends.map((end) => this.#errands.tellNetwork(end));
-      await Promise.all([...followed, ...told, this.#slices.report(this.clock)]);
-      if (this.#stores.isWorthless(now, keptMs)) return this.#empty();
-      this.#arm();
-      this.#stores.prune(now);
-    });
+    return this.#alarm.ring();
+  }
+
+  /** Questions are waited for, so that no more of them are asked at once. All else goes on beside it. */
+  async #ring(): Promise<void> {
+    const now = this.clock();
+    this.#rings += 1;
+    try {
+      await this.#work(now);
+    } finally {
+      this.#rings -= 1;
+    }
+    if (this.#stores.isWorthless(now, keptMs)) return this.#empty();
+    this.#arm();
+    this.#stores.prune(now);
+  }
+
+  async #work(now: number): Promise<void> {
+    const { jobs, notices, ends, debts } = this.#stores.transaction(() => ({
+      jobs: this.#endings.claimDue(now, atOnce),
+      notices: this.#deliveries.claim(now),
+      ends: this.#stores.networkEnds.claim(now, this.#telling.free),
+      debts: this.#stores.debts.claim(now, this.#paying.free),
+    }));
+    const asked = jobs.map((job) => this.#errands.follow(job));
+    const beside = Promise.all([
+      ...notices.map((notice) => this.#deliveries.begin(notice)),
+      ...debts.map((debt) => this.#paying.begin(this.#errands.pay(debt))),
+      ...ends.map((end) => this.#telling.begin(this.#errands.tellNetwork(end))),
+      this.#slices.report(this.clock),
+    ]);
+    this.ctx.waitUntil(beside);
+    await Promise.all([...asked, Promise.race([beside, scheduler.wait(quickMs)])]);
+  }
+
+  /** What ends while the alarm rings is armed for at its end: rows that are done by then wake nobody. */
+  #armBeside(): void {
+    if (this.#rings === 0) this.#arm();
   }
 
   /** Gone, as if there had been nobody: the next row makes the tables anew. */

@@ -2,6 +2,7 @@
 import type { AccountJson } from "./account.ts";
 import { type AccountSettings, Settings } from "./account-settings.ts";
 import { Counters } from "./counters.ts";
+import { Debts } from "./debts.ts";
 import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
 import { amountsOf, isShare, type Job } from "./job.ts";
@@ -34,6 +35,7 @@ export interface State {
   readonly leases?: readonly Lease[];
   readonly outboxDueAt?: number | null;
   readonly networkDueAt?: number | null;
+  readonly debtsDueAt?: number | null;
 }
 
 const unborn: State = { version: 1, turn: 0, newest: "", activeAt: 0, alarmAt: null, tables: [] };
@@ -62,6 +64,7 @@ export function wake(sql: SqlStorage) {
     leases: new Leases(state.leases),
     outbox: new Outbox(sql, tables, state.outboxDueAt ?? undefined),
     networkEnds: new NetworkEnds(sql, tables, state.networkDueAt ?? undefined),
+    debts: new Debts(sql, tables, state.debtsDueAt ?? undefined),
     revocations: new Revocations(sql, tables),
     idempotency: new Idempotency(sql, tables),
     gallery: new Gallery(sql, tables),

@@ -49,7 +49,7 @@ export class Account extends DurableObject<Env> {
     super(ctx, env);
     const { sql } = ctx.storage;
     migrate(ctx.storage, steps);
-    this.#alarm = new OneAlarm(ctx, "account");
+    this.#alarm = new OneAlarm(ctx, "account", () => this.#ring());
     this.#name = ctx.id.name ?? "";
     this.#duties = new Duties(sql, (duty) => this.#neighbours.perform(duty));
     this.#ledger = new Ledger(sql, (template) => this.#duties.add("credit", template, Date.now() + creditDelayMs));
@@ -259,11 +259,13 @@ export class Account extends DurableObject<Env> {
   }
 
   override alarm(): Promise<void> {
-    return this.#alarm.ring(async () => {
-      this.#change(() => this.#ledger.accrue(Date.now()));
-      await this.#duties.performDue(Date.now());
-      this.#arm();
-    });
+    return this.#alarm.ring();
+  }
+
+  async #ring(): Promise<void> {
+    this.#change(() => this.#ledger.accrue(Date.now()));
+    await this.#duties.performDue(Date.now());
+    this.#arm();
   }
 }
 

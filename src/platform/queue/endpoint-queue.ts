@@ -46,7 +46,7 @@ export class EndpointQueue extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env, runner?: typeof builtInRunner) {
     super(ctx, env);
     migrate(ctx.storage, steps);
-    this.#alarm = new OneAlarm(ctx, "endpoint-queue");
+    this.#alarm = new OneAlarm(ctx, "endpoint-queue", () => this.#ring());
     const now = () => this.clock();
     const settled = () => this.#arm();
     const waitUntil = (promise: Promise<unknown>) => ctx.waitUntil(promise);
@@ -317,11 +317,13 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   override alarm(): Promise<void> {
-    return this.#alarm.ring(async () => {
-      this.#queue.tick();
-      this.#courier.send();
-      await this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
-      this.#arm();
-    });
+    return this.#alarm.ring();
+  }
+
+  async #ring(): Promise<void> {
+    this.#queue.tick();
+    this.#courier.send();
+    await this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
+    this.#arm();
   }
 }

@@ -188,6 +188,29 @@ describe("fault H2: a receiver that hangs", () => {
     expect(heard(slow)).toBe(2);
   });
 
+  it("has six at most under way, and of large bodies what fits into 8 MB", async () => {
+    const large = JSON.stringify({ output: "x".repeat(3_000_000) });
+    answering = Number.POSITIVE_INFINITY;
+    let underWay = 0;
+    let most = 0;
+    await runInDurableObject(stub(), (object) => {
+      object.send = async (request) => {
+        told.push(request.url);
+        most = Math.max(most, ++underWay);
+        await request.arrayBuffer();
+        await scheduler.wait(20);
+        underWay -= 1;
+        return new Response();
+      };
+    });
+    for (let n = 0; n < 6; n++) await finished(`https://app-${n}.example.org/hook`, large);
+    await eventually(async () => {
+      await ring();
+      expect(told).toHaveLength(6);
+    });
+    expect(most).toBe(2);
+  });
+
   it("is not asked for a place again and again: the next ring is when another is due, or one has ended", async () => {
     for (let n = 0; n < 5; n++) await finished(slow);
     await ring();

@@ -10,6 +10,10 @@ export interface World {
   /** Undefined where the budget cannot be reached. */
   lease: () => LeaseAnswer | undefined;
   kept: Map<string, string>;
+  /** What KV makes of a write. */
+  keep: "takes" | "refuses" | "hangs";
+  /** When it was asked to take one. */
+  putAt: number[];
 }
 
 export function newWorld(now: number): World {
@@ -18,6 +22,8 @@ export function newWorld(now: number): World {
     ask: async () => "unreachable",
     lease: () => ({ granted: true, allowanceMicroUsd: null, leaseMs: 60_000 }),
     kept: new Map(),
+    keep: "takes",
+    putAt: [],
   };
 }
 
@@ -33,7 +39,14 @@ export function wake(state: DurableObjectState, world: World): UserMeter {
       if (!world.lease()) throw new Error("unreachable");
     },
   };
-  const images = { put: async (key: string, body: string) => void world.kept.set(key, body) };
+  const images = {
+    put: async (key: string, body: string | ReadableStream) => {
+      world.putAt.push(world.now);
+      if (world.keep === "refuses") throw new Error("KV PUT failed: 429 Too Many Requests");
+      if (world.keep === "hangs") return new Promise(() => {});
+      world.kept.set(key, typeof body === "string" ? body : await new Response(body).text());
+    },
+  };
   const planted = { ...env, BUDGET: { getByName: () => budget }, IMAGES: images };
   const meter = new UserMeter(state, planted as unknown as Env);
   meter.clock = () => world.now;

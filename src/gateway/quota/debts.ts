@@ -1,0 +1,82 @@
+// What a meter owes until it is done, whichever call was lost: the end of a job to its webhook, and a result to KV.
+import { Bodies } from "./bodies.ts";
+import type { Tables } from "./tables.ts";
+
+/** `webhook`: nobody has brought the body yet. `result`: KV has not taken it yet, and it lies here. */
+export type DebtKind = "webhook" | "result";
+
+export interface Debt extends Record<string, SqlStorageValue> {
+  admission: string;
+  kind: DebtKind;
+  since: number;
+  dueAt: number;
+  tries: number;
+}
+
+/** After a try, and twice as long after each further one. */
+const retryMs = { min: 10_000, max: 60 * 60_000 };
+
+export class Debts {
+  readonly #sql: SqlStorage;
+  readonly #tables: Tables;
+  readonly #results: Bodies;
+  /** Nothing is due before; undefined where nothing is owed. */
+  #dueAt: number | undefined;
+
+  constructor(sql: SqlStorage, tables: Tables, dueAt: number | undefined) {
+    this.#sql = sql;
+    this.#tables = tables;
+    this.#results = new Bodies(sql, "result_bodies");
+    this.#dueAt = dueAt;
+  }
+
+  /** What is owed already stays as it is. */
+  owe(admission: string, kind: DebtKind, now: number, dueAt: number): void {
+    this.#tables.need("debts");
+    const add = "INSERT OR IGNORE INTO debts (admission, kind, since, dueAt, tries) VALUES (?, ?, ?, ?, 0)";
+    this.#sql.exec(add, admission, kind, now, dueAt);
+    this.#dueAt = Math.min(this.#dueAt ?? dueAt, dueAt);
+  }
+
+  oweResult(admission: string, body: string | Uint8Array, now: number): void {
+    this.owe(admission, "result", now, now + retryMs.min);
+    this.#results.remove(admission);
+    this.#results.add(admission, body);
+  }
+
+  /** Undefined where KV has it, or nobody has. */
+  result(admission: string): Uint8Array | undefined {
+    const body = this.#tables.has("debts") ? this.#results.read(admission) : undefined;
+    return body && body.byteLength > 0 ? body : undefined;
+  }
+
+  /** Takes what is due; where it cannot be paid now, it is due again. */
+  claim(now: number, count: number): Debt[] {
+    if (this.#dueAt === undefined || now < this.#dueAt) return [];
+    const query = "SELECT * FROM debts WHERE dueAt <= ? ORDER BY dueAt LIMIT ?";
+    const due = this.#sql.exec<Debt>(query, now, count).toArray();
+    for (const { admission, kind, tries } of due) {
+      const next = now + Math.min(retryMs.max, retryMs.min * 2 ** Math.min(tries, 16));
+      const postpone = "UPDATE debts SET dueAt = ?, tries = ? WHERE admission = ? AND kind = ?";
+      this.#sql.exec(postpone, next, tries + 1, admission, kind);
+    }
+    this.#readDue();
+    return due;
+  }
+
+  pay(admission: string, kind: DebtKind): void {
+    if (!this.#tables.has("debts")) return;
+    this.#sql.exec("DELETE FROM debts WHERE admission = ? AND kind = ?", admission, kind);
+    if (kind === "result") this.#results.remove(admission);
+    this.#readDue();
+  }
+
+  nextDue(): number | undefined {
+    return this.#dueAt;
+  }
+
+  #readDue(): void {
+    const query = "SELECT MIN(dueAt) AS at FROM debts";
+    this.#dueAt = this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
+  }
+}

@@ -1,0 +1,206 @@
+// What a meter owes until it is done, whichever call was lost: results that KV has not taken, webhooks nobody has told.
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
+import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
+import { ending, noon, request, stubOf } from "./admissions.ts";
+import { newWorld, type World, wake } from "./planted-meter.ts";
+
+const url = "https://app.example.org/hook";
+const secondMs = 1000;
+const maxRings = 300;
+const hourMs = 3600 * secondMs;
+const dayMs = 24 * hourMs;
+const body = '{"id":"one","status":"COMPLETED","output":{"image_url":"https://x.example/a.png"}}';
+const done: UpstreamAnswer = { status: "COMPLETED", costMicroUsd: 9000, completedAt: noon, body };
+
+let world: World;
+let sent: string[];
+beforeEach(() => {
+  world = newWorld(noon);
+  sent = [];
+  vi.spyOn(console, "warn").mockReturnValue();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await emptyStorage();
+});
+
+interface Planted {
+  readonly meter: UserMeter;
+  readonly state: DurableObjectState;
+  /** The alarm rings when it is due, until that holds. */
+  readonly ringUntil: (holds: () => unknown) => Promise<void>;
+  /** Another object over the same rows. */
+  readonly evict: () => UserMeter;
+}
+
+function planted(act: (planted: Planted) => Promise<void>): Promise<void> {
+  return runInDurableObject(stubOf("user:ada"), async (_object, state) => {
+    const receiving = () => {
+      const meter = wake(state, world);
+      meter.describeEnd = ({ first }, status) => JSON.stringify({ id: first, status });
+      meter.send = async (request) => {
+        sent.push(await request.text());
+        return new Response();
+      };
+      return meter;
+    };
+    const evict = () => {
+      planted.meter = receiving();
+      return planted.meter;
+    };
+    const ringUntil = async (holds: () => unknown) => {
+      for (let rings = 0; !holds(); rings++) {
+        if (rings > maxRings) throw new Error("it never came to that");
+        world.now = Math.max(world.now, (await state.storage.getAlarm()) ?? Number.NaN);
+        await planted.meter.alarm();
+      }
+    };
+    const planted = { meter: receiving(), state, ringUntil, evict };
+    await act(planted);
+  });
+}
+
+const isMade = ({ state }: Planted) =>
+  state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'debts'").toArray().length > 0;
+const owed = (planted: Planted) =>
+  isMade(planted) ? planted.state.storage.sql.exec("SELECT kind FROM debts").toArray() : [];
+const isEnded = ({ meter }: Planted, admission: string) => meter.job(admission)?.endedAt !== null;
+
+async function bound({ meter }: Planted, change: Parameters<typeof request>[0] = {}): Promise<string> {
+  const job = request(change);
+  await meter.admit(job);
+  meter.bind([{ admission: job.admission, upstreamId: "ref" }]);
+  return job.admission;
+}
+
+describe("fault M1: KV refuses a result that was paid for", () => {
+  it.each(["refuses", "hangs"] as const)("keeps it until KV has it, where it %s", (keep) =>
+    planted(async (planted) => {
+      const admission = await bound(planted);
+      world.ask = async () => done;
+      world.keep = keep;
+      await planted.ringUntil(() => isEnded(planted, admission));
+      expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.size).toBe(0);
+      expect(new TextDecoder().decode(planted.evict().owedResult(admission))).toBe(body);
+      world.keep = "takes";
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(world.kept.get(`result/${admission}`)).toBe(body);
+      expect(planted.meter.owedResult(admission)).toBeUndefined();
+    }),
+  );
+
+  it("is tried ever more seldom, once an hour in the end, and for seven days", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted);
+      world.ask = async () => done;
+      world.keep = "refuses";
+      await planted.ringUntil(() => isEnded(planted, admission));
+      await planted.ringUntil(() => owed(planted).length === 0);
+      const gaps = world.putAt.slice(1).map((at, index) => at - (world.putAt[index] ?? 0));
+      const doubled = [10, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600].map((s) => s * secondMs);
+      expect(gaps.slice(0, doubled.length)).toEqual(doubled);
+      expect(gaps.reduce((sum, gap) => sum + gap)).toBeGreaterThan(7 * dayMs - 2 * hourMs);
+    }));
+
+  it("holds one that is larger than a row, whole", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted);
+      const large = JSON.stringify({ output: "é".repeat(1_700_000) });
+      world.ask = async () => ({ ...done, body: large });
+      world.keep = "refuses";
+      await planted.ringUntil(() => isEnded(planted, admission));
+      world.keep = "takes";
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(world.kept.get(`result/${admission}`)).toBe(large);
+    }));
+});
+
+describe("fault M2: nobody tells the meter what its webhook is to be told", () => {
+  it("asks by itself, and delivers once", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      expect(planted.meter.settle(ending(admission, { upstreamId: "ref" }))).toMatchObject({ wantsNotice: true });
+      world.ask = async () => done;
+      planted.evict();
+      await planted.ringUntil(() => sent.length > 0);
+      expect(world.now).toBe(noon + 10 * secondMs);
+      world.now += dayMs;
+      await planted.meter.alarm();
+      expect(sent).toEqual([body]);
+      expect(owed(planted)).toEqual([]);
+    }));
+
+  it("asks nothing where it was told in time", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      const ask = vi.fn(async () => done);
+      world.ask = ask;
+      planted.meter.settle(ending(admission, { upstreamId: "ref" }));
+      planted.meter.notify(admission, body);
+      await planted.ringUntil(() => sent.length > 0);
+      world.now += dayMs;
+      await planted.meter.alarm();
+      expect(sent).toEqual([body]);
+      expect(ask).not.toHaveBeenCalled();
+    }));
+
+  it("asks again where the upstream cannot be reached, and tells the status where it has forgotten the job", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "FAILED" }));
+      await planted.ringUntil(() => world.now > noon + hourMs);
+      expect(sent).toEqual([]);
+      world.ask = async () => "unknown";
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([JSON.stringify({ id: admission, status: "FAILED" })]);
+      expect(owed(planted)).toEqual([]);
+    }));
+
+  it("owes nothing of a job that an accepted retry goes on with", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "FAILED" }));
+      const retry = request({ operation: "retry", retryOf: { admission, upstreamId: "ref" } });
+      await planted.meter.admit(retry);
+      planted.meter.bind([{ admission: retry.admission, upstreamId: "ref" }]);
+      expect(owed(planted)).toEqual([]);
+      world.ask = async () => done;
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([body]);
+    }));
+});
+
+describe("fault M3: a job whose end is assumed", () => {
+  it("tells its webhook that it timed out", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      world.ask = async () => "unknown";
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([JSON.stringify({ id: admission, status: "TIMED_OUT" })]);
+      expect(planted.meter.job(admission)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
+    }));
+
+  it("tells the truth where that comes within a minute", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      world.ask = async () => "unknown";
+      await planted.ringUntil(() => isEnded(planted, admission));
+      world.ask = async () => done;
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([body]);
+      expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", isAssumed: false });
+    }));
+
+  it("tells nobody of one that the upstream may never have had", () =>
+    planted(async (planted) => {
+      const job = request({ webhook: url });
+      await planted.meter.admit(job);
+      planted.meter.doubt(job.admission);
+      await planted.ringUntil(() => isEnded(planted, job.admission));
+      expect(isMade(planted)).toBe(false);
+    }));
+});
