@@ -54,6 +54,32 @@ describe("fault H3: a lost answer of", () => {
   });
 });
 
+describe("fault M8: a meter that takes calls and never answers", () => {
+  it("keeps nobody waiting for longer than five seconds", { timeout: 20_000 }, async () => {
+    const { tap, upstream } = stage();
+    const handle = await upstream.job();
+    tap.lose = ({ name }) => (name === "release" ? undefined : "all");
+    const begun = performance.now();
+    const [submitted, listed, purged, used, pictures, followed] = await Promise.all([
+      upstream.submit(),
+      upstream.call("GET", `/v2/${model}/requests`),
+      upstream.call("POST", `/v2/${model}/purge-queue`),
+      upstream.call("GET", "/usage"),
+      upstream.call("GET", "/images"),
+      upstream.call("GET", `/v2/${model}/status/${handle}`),
+    ]);
+    expect(performance.now() - begun).toBeLessThan(9_000);
+    for (const refused of [submitted, listed, purged, used, pictures]) {
+      await expectProblem(refused, "METER_UNAVAILABLE");
+      expect(refused.headers.get("Retry-After")).toBe("1");
+    }
+    expect(followed.status).toBe(200);
+    expect(upstream.seen.map(({ path }) => path)).toEqual([`/v2/${model}/status/job-1`]);
+    tap.lose = () => undefined;
+    expect((await upstream.submit()).status).toBe(200);
+  });
+});
+
 describe("fault M5: the id of a job", () => {
   it("that has a key is told at once, and again where the call was lost", async () => {
     const { tap, upstream, losing } = stage();
