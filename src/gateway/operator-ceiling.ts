@@ -1,11 +1,10 @@
 // Whether the app's budget has a ceiling, as every isolate knows it: without one no meter asks BUDGET.
 import type { Config } from "../config.ts";
-import { controlReaderOf, controlStub } from "./control/control-reader.ts";
+import { askControl } from "./control/control-reader.ts";
 import type { ControlView } from "./control/control-view.ts";
 
 export async function tellCeiling(env: Env, isSet: boolean): Promise<void> {
-  await controlStub(env).setCeiling(isSet);
-  controlReaderOf(env).outdate();
+  await askControl(env, (control) => control.setCeiling(isSet));
 }
 
 /** The operator's word goes before the deployment's settings. */

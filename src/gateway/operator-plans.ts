@@ -1,5 +1,5 @@
 // The operator's plans where the rooms meet: kept in CONTROL, read by the routes and the meters.
-import { controlReaderOf, controlStub, readControlAnew } from "./control/control-reader.ts";
+import { askControl, readControlAnew } from "./control/control-reader.ts";
 import { operatorsPlans, type PlanKeeper } from "./quota/admin-plans.ts";
 
 export const operatorPlans: PlanKeeper = {
@@ -7,7 +7,6 @@ export const operatorPlans: PlanKeeper = {
     return operatorsPlans(await readControlAnew(c));
   },
   async set(env, name, rules) {
-    await controlStub(env).setPlan(name, { rules });
-    controlReaderOf(env).outdate();
+    await askControl(env, (control) => control.setPlan(name, { rules }));
   },
 };

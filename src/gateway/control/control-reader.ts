@@ -2,7 +2,9 @@
 import { Problem } from "../../errors.ts";
 import { inTime } from "../../wire/in-time.ts";
 import { oncePer } from "../../wire/once-per.ts";
+import { answersWithinMs, type Remote, remote } from "../../wire/remote.ts";
 import type { GatewayContext } from "../env.ts";
+import type { Control } from "./control.ts";
 import { type ControlChanges, ControlView } from "./control-view.ts";
 
 /** A revocation counts everywhere after this long. */
@@ -68,12 +70,23 @@ export class ControlReader {
 
 const retrySoon = { "Retry-After": "3" };
 
-export function controlStub(env: Env) {
-  return env.CONTROL.getByName("control");
+function controlOf(env: Env): Remote<Control> {
+  return remote<Control>(env.CONTROL, "control", answersWithinMs.needed);
+}
+
+/** What the operator asks of it, or changes: said twice, it is the same. */
+export async function askControl<T>(env: Env, ask: (control: Remote<Control>) => Promise<T>): Promise<T> {
+  try {
+    return await ask(controlOf(env));
+  } catch {
+    throw new Problem("CONTROL_UNAVAILABLE", "What the operator sets cannot be reached.", retrySoon);
+  } finally {
+    controlReaderOf(env).outdate();
+  }
 }
 
 export const controlReaderOf = oncePer(
-  (env: Env) => new ControlReader(async (since) => controlStub(env).snapshot(since)),
+  (env: Env) => new ControlReader(async (since) => controlOf(env).snapshot(since)),
 );
 
 export function readControl(c: GatewayContext): ControlView | Promise<ControlView> {

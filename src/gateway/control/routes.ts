@@ -13,7 +13,7 @@ import type { GatewayContext, GatewayEnv } from "../env.ts";
 import { unknownName } from "../known-names.ts";
 import { isUserId, readOwner } from "../owners.ts";
 import { modelNameSchema, usdSchema } from "../rules.ts";
-import { controlReaderOf, controlStub, readControlAnew } from "./control-reader.ts";
+import { askControl, readControlAnew } from "./control-reader.ts";
 import type { ModelSwitch } from "./control-view.ts";
 
 /** How long a token's revocation is kept where the operator does not say; our own tokens live a day at most. */
@@ -50,10 +50,10 @@ export const controlRoutes = new Hono<GatewayEnv>()
     const { user } = c.req.valid("param");
     const { tokenId, expiresAt } = await readSmallJson(c.req.raw, revokeSchema);
     const now = c.get("exchange").startedAt;
-    const control = controlStub(c.env);
-    if (tokenId === undefined) await control.revokeUser(readOwner(user), now);
-    else await control.revokeToken(tokenId, expiresAt ? Date.parse(expiresAt) : now + tokenRevocationMs, now);
-    controlReaderOf(c.env).outdate();
+    const until = expiresAt ? Date.parse(expiresAt) : now + tokenRevocationMs;
+    await askControl(c.env, (control) =>
+      tokenId === undefined ? control.revokeUser(readOwner(user), now) : control.revokeToken(tokenId, until, now),
+    );
     return c.json({ user: readOwner(user), ...(tokenId && { tokenId }), revokedAt: new Date(now).toISOString() });
   })
   .get("/admin/models", async (c) => {
@@ -71,11 +71,9 @@ export const controlRoutes = new Hono<GatewayEnv>()
     const { model } = c.req.valid("param");
     const { maxUsd, ...flags } = await readSmallJson(c.req.raw, switchSchema);
     const value: ModelSwitch = { ...flags, ...(maxUsd !== undefined && { maxUsd }) };
-    const control = controlStub(c.env);
-    const isNew = !findModel(model) && !(await control.model(model));
+    const isNew = !findModel(model) && !(await askControl(c.env, (control) => control.model(model)));
     if (isNew && !value.passthrough) throw new Problem("INVALID_REQUEST", unknownModel(model));
-    await control.setModel(model, value);
-    controlReaderOf(c.env).outdate();
+    await askControl(c.env, (control) => control.setModel(model, value));
     return c.json({ model, ...value });
   });
 
@@ -91,7 +89,7 @@ async function switchesOf(c: GatewayContext): Promise<Map<string, ModelSwitch>> 
   return new Map([...models.map(({ id }) => [id, usual] as const), ...(await readControlAnew(c)).models]);
 }
 
-const written = [...bodyErrors, "INVALID_REQUEST", "UNAUTHORIZED"] as const;
+const written = [...bodyErrors, "INVALID_REQUEST", "UNAUTHORIZED", "CONTROL_UNAVAILABLE"] as const;
 
 export const controlOperations: readonly Operation[] = [
   {

@@ -2,7 +2,6 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { controlStub } from "../../../src/gateway/control/control-reader.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
@@ -12,13 +11,31 @@ const model = "gpt-oss-120b";
 const put = (model: string, body: unknown) => send(isolate(), "PUT", `/admin/models/${model}`, { key, body });
 const get = (model: string) => send(isolate(), "GET", `/admin/models${model && `/${model}`}`, { key });
 const revoke = (user: string, body?: unknown) => send(isolate(), "POST", `/admin/users/${user}/revoke`, { key, body });
+const stub = () => env.CONTROL.getByName("control");
 const plan = { rules: [{ unit: "jobs" as const, limit: 2 }] };
 
 afterEach(emptyStorage);
 
+describe("CONTROL that cannot be reached", () => {
+  const away = { getByName: () => new Proxy({}, { get: () => () => Promise.reject(new Error("lost")) }) };
+  const asked = (method: string, path: string, body?: unknown) =>
+    send(isolate({ CONTROL: away }), method, path, { key, body });
+
+  it.each([
+    ["a revocation", "POST", "/admin/users/user:ada/revoke", undefined],
+    ["a model's switch", "PUT", `/admin/models/${model}`, { enabled: false }],
+    ["a plan", "PUT", "/admin/plans/pro", plan],
+    ["a ceiling", "PUT", "/admin/budget", { dayUsd: 1, monthUsd: null }],
+  ])("is no fault of ours: %s is answered with 503, and can be said again", async (_what, method, path, body) => {
+    const answer = await asked(method, path, body);
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("Retry-After")).toMatch(/^[13]$/);
+  });
+});
+
 describe("CONTROL", () => {
   it("tells what changed after a version, and nothing where nothing did", async () => {
-    const control = controlStub(env);
+    const control = stub();
     expect(await control.snapshot(0)).toBeUndefined();
     await control.setPlan("pro", plan);
     await control.revokeUser("user:ada", 100);
@@ -38,30 +55,30 @@ describe("CONTROL", () => {
   });
 
   it("remembers across its own end", async () => {
-    await controlStub(env).setPlan("pro", plan);
-    await evictDurableObject(controlStub(env));
-    expect(await controlStub(env).snapshot(0)).toMatchObject({ version: 1, plans: [{ name: "pro", value: plan }] });
+    await stub().setPlan("pro", plan);
+    await evictDurableObject(stub());
+    expect(await stub().snapshot(0)).toMatchObject({ version: 1, plans: [{ name: "pro", value: plan }] });
   });
 
   it("never moves a user's revocation back", async () => {
-    await controlStub(env).revokeUser("user:ada", 100);
-    await controlStub(env).revokeUser("user:ada", 50);
-    expect((await controlStub(env).snapshot(0))?.users).toEqual([{ name: "user:ada", value: 100 }]);
+    await stub().revokeUser("user:ada", 100);
+    await stub().revokeUser("user:ada", 50);
+    expect((await stub().snapshot(0))?.users).toEqual([{ name: "user:ada", value: 100 }]);
   });
 
   it("forgets a token's revocation when the token is over, and a user's never", async () => {
-    await controlStub(env).revokeUser("user:ada", 1);
-    await controlStub(env).revokeToken("short", 1_000, 0);
-    await controlStub(env).revokeToken("long", 9_000, 2_000);
-    expect(await controlStub(env).snapshot(0)).toMatchObject({
+    await stub().revokeUser("user:ada", 1);
+    await stub().revokeToken("short", 1_000, 0);
+    await stub().revokeToken("long", 9_000, 2_000);
+    expect(await stub().snapshot(0)).toMatchObject({
       users: [{ name: "user:ada", value: 1 }],
       tokens: [{ name: "long", value: 9_000 }],
     });
   });
 
   it("gives everything to an isolate that knows a later version than there is", async () => {
-    await controlStub(env).setPlan("pro", plan);
-    expect(await controlStub(env).snapshot(99)).toMatchObject({
+    await stub().setPlan("pro", plan);
+    expect(await stub().snapshot(99)).toMatchObject({
       restarted: true,
       version: 1,
       plans: [{ name: "pro" }],
@@ -125,7 +142,7 @@ describe("the operator", () => {
   it("revokes one token until it would have ended", async () => {
     const body = { tokenId: "t-1", expiresAt: "2100-01-01T00:00:00Z" };
     expect(await (await revoke("ada", body)).json()).toMatchObject({ user: "user:ada", tokenId: "t-1" });
-    expect(await controlStub(env).snapshot(0)).toMatchObject({
+    expect(await stub().snapshot(0)).toMatchObject({
       users: [],
       tokens: [{ name: "t-1", value: Date.parse("2100-01-01") }],
     });
