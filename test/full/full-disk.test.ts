@@ -15,6 +15,7 @@ const users = ["ada", "bob"];
 const diskMegabytes = 40;
 /** The runtime tries for 126 s. */
 const failsMs = 195_000;
+const bindsMs = 2_000;
 const noticedWithinMs = 20_000;
 
 it("fault H4: what was due while the disk was full is done after the payer's next call", async (test) => {
@@ -31,6 +32,8 @@ it("fault H4: what was due while the disk was full is done after the payer's nex
   for (const job of upstream.jobs) job.state = { status: "COMPLETED", output: { cost: 0.003 } };
   const asked = () => new Set(upstream.asked.filter(({ operation }) => operation === "status").map(({ job }) => job));
 
+  // The meters hear of the ids within a second.
+  await setTimeout(bindsMs);
   const filler = join(server.disk, "filler");
   fill(filler);
   await setTimeout(failsMs);

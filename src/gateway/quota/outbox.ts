@@ -23,6 +23,8 @@ export class Outbox {
   readonly #bodies: Bodies;
   /** Nothing is due before; undefined where nothing is owed. */
   #dueAt: number | undefined;
+  /** Looked for once while nothing changes: thousands may wait for one host. */
+  #nextOfOthers: { readonly than: string; readonly dueAt: number | undefined } | undefined;
 
   constructor(sql: SqlStorage, tables: Tables, dueAt: number | undefined) {
     this.#sql = sql;
@@ -35,6 +37,7 @@ export class Outbox {
     this.#tables.need("outbox");
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
     this.#dueAt = Math.min(this.#dueAt ?? now, now);
+    this.#nextOfOthers = undefined;
     this.#bodies.add(admission, body);
   }
 
@@ -85,7 +88,9 @@ export class Outbox {
   /** Of what is owed to other hosts than those. */
   nextDue(withoutHosts: readonly string[] = []): number | undefined {
     if (this.#dueAt === undefined || withoutHosts.length === 0) return this.#dueAt;
-    return this.#first(withoutHosts)?.dueAt;
+    const than = withoutHosts.join(" ");
+    if (this.#nextOfOthers?.than !== than) this.#nextOfOthers = { than, dueAt: this.#first(withoutHosts)?.dueAt };
+    return this.#nextOfOthers.dueAt;
   }
 
   #first(withoutHosts: readonly string[], dueBy = Number.MAX_SAFE_INTEGER): Notice | undefined {
@@ -96,6 +101,7 @@ export class Outbox {
   }
 
   #readDue(): void {
+    this.#nextOfOthers = undefined;
     const query = "SELECT MIN(dueAt) AS at FROM outbox";
     this.#dueAt = this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
   }

@@ -188,6 +188,28 @@ describe("fault H2: a receiver that hangs", () => {
     expect(heard(slow)).toBe(2);
   });
 
+  it("holds no admission up where 10,000 wait for it", { timeout: 60_000 }, async () => {
+    await finished(slow);
+    await runInDurableObject(stub(), (_, { storage: { sql } }) => {
+      const numbers =
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10000) SELECT 'many' || n";
+      sql.exec(`INSERT INTO outbox (admission, url, tries, dueAt) ${numbers}, ?, 0, ? FROM n`, slow, noon);
+      sql.exec(`INSERT INTO outbox_bodies (admission, part, bytes) ${numbers}, 0, x'7b7d' FROM n`);
+    });
+    answering = Number.POSITIVE_INFINITY;
+    const tookMs: number[] = [];
+    for (let n = 0; n < 100; n++) {
+      await ring();
+      const begun = performance.now();
+      await meter().admit(request({}));
+      tookMs.push(performance.now() - begun);
+    }
+    tookMs.sort((one, other) => one - other);
+    expect(told.length).toBeGreaterThan(100);
+    expect(tookMs[90]).toBeLessThan(50);
+    await runInDurableObject(stub(), (_, { storage: { sql } }) => sql.exec("DELETE FROM outbox WHERE tries = 0"));
+  });
+
   it("has six at most under way, and of large bodies what fits into 8 MB", async () => {
     const large = JSON.stringify({ output: "x".repeat(3_000_000) });
     answering = Number.POSITIVE_INFINITY;
