@@ -6,6 +6,7 @@ const scratch = new Uint8Array(64 * 1024);
 const mostBytesOfUnit = 3;
 
 export function bytesOfText(output: unknown): number {
+  if (typeof output === "string") return bytesOf(output);
   let bytes = 0;
   for (let level: unknown[] = [output]; level.length > 0; ) {
     const deeper: unknown[] = [];

@@ -16,8 +16,9 @@ const guardedBytes = 16 * 1024;
 const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
 /** So many small pieces after each other, and more of them will come. */
 const smallPieces = 8;
-/** Larger reads of the copy cost less; what a cut leaves of one half filled is never seen. */
-const copyBytes = { least: 2 * 1024, most: 32 * 1024 };
+/** A read of the copy waits for so much, for more where it comes fast: larger reads cost less. */
+const copyBytes = { least: 2 * 1024, fast: 8 * 1024, most: 32 * 1024 };
+const fastMs = 10;
 /** A read of what is there takes less. */
 const thereMs = 50;
 
@@ -31,6 +32,8 @@ export class GuardedEvents {
   readonly #stopped = Promise.withResolvers<void>();
   readonly #found = new AbortController();
   readonly #letGo = new AbortController();
+  /** What a cut leaves of a read that is half filled is never seen. */
+  #unseenBytes = 0;
   /** Nothing more goes to the client. */
   readonly #passingOver: AbortSignal;
   /** Nothing more is read: our key was found, or the client left, where nobody comes back for the rest. */
@@ -50,16 +53,12 @@ export class GuardedEvents {
 
   /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
   async read(seen: SeenStream): Promise<void> {
-    let unseenBytes = 0;
     try {
-      if (await this.#passPieces(seen)) {
-        unseenBytes = copyBytes.least;
-        await this.#passOn(seen);
-      }
+      if (await this.#passPieces(seen)) await this.#passOn(seen);
       this.#readingOver.throwIfAborted();
       seen.end();
     } catch {
-      seen.cut(unseenBytes);
+      seen.cut(this.#unseenBytes);
       this.#stopped.resolve();
     }
   }
@@ -148,17 +147,20 @@ export class GuardedEvents {
     const ahead = new ReadAhead(this.done);
     const guarded = new SecretStream(this.#search);
     let buffer: ArrayBufferLike = new ArrayBuffer(copyBytes.most);
-    for (;;) {
+    for (let least = copyBytes.least; ; ) {
       if (!(await ahead.mayRead())) this.#letGo.abort(new Error("does not read"));
       const isOver = this.#readingOver.aborted;
       if (isOver) cancelSoon();
       const askedAt = Date.now();
-      const { value: piece }: ReadResult = await reader.readAtLeast(copyBytes.least, new Uint8Array(buffer));
+      this.#unseenBytes = least;
+      const { value: piece }: ReadResult = await reader.readAtLeast(least, new Uint8Array(buffer));
       if (!piece) return;
-      ahead.brought(piece.byteLength, Date.now() - askedAt);
+      const tookMs = Date.now() - askedAt;
+      ahead.brought(piece.byteLength, tookMs);
       if (!guarded.take(piece)) throw this.#endAtKey();
       seen.take(piece);
-      if (piece.byteLength < (isOver ? copyBytes.most : copyBytes.least)) return;
+      if (piece.byteLength < (isOver ? copyBytes.most : least)) return;
+      least = tookMs < fastMs ? Math.min(2 * least, copyBytes.fast) : copyBytes.least;
       buffer = piece.buffer;
     }
   }

@@ -6,8 +6,8 @@
 
 /** So much may wait for a client at any time. */
 const aheadBytes = 256 * 1024;
-/** What the runtime fetches for one read (kj's `AsyncTee`). */
-const fetchedBytes = 16 * 1024;
+/** What the runtime fetches for one read (kj's `AsyncTee`), and what a read may have waited for before the last one. */
+const fetchedBytes = 16 * 1024 + 8 * 1024;
 /** An answer that is there takes less. */
 const whileMs = 50;
 /** The client may fetch meanwhile. */
