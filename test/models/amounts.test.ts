@@ -20,7 +20,17 @@ function model(id: string): Model {
 }
 
 const multipliers = [
-  ...["n", "best_of", "num_images", "num_outputs", "numImages", "number_of_images", "n_predict", "batch_size"],
+  ...[
+    "n",
+    "best_of",
+    "beam_width",
+    "num_images",
+    "num_outputs",
+    "numImages",
+    "number_of_images",
+    "n_predict",
+    "batch_size",
+  ],
   ...["max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "maxTokens"],
 ];
 /** What an attacker writes where a number is expected. */
