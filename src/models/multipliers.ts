@@ -3,7 +3,8 @@ import * as z from "zod";
 import { Unread } from "./model.ts";
 
 /** `n`, `n_predict`, `best_of`, `beam_width`, `num_images`, `numberOfImages`, `batch_size`, `max_tokens`, `max_new_tokens`. */
-const multiplierName = /^(n|n[_-].+|num.*|best[_-]?of|beam[_-]?(width|size|count)|batch[_-]?size|samples|max.*tokens|max[_-]?length)$/i;
+const multiplierName =
+  /^(n|n[_-].+|num.*|best[_-]?of|beam[_-]?(width|size|count)|batch[_-]?size|samples|max.*tokens|max[_-]?length)$/i;
 
 /** Objects that clients put such members into, beside the top of the body. */
 const containers: ReadonlySet<string> = new Set([
