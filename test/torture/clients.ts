@@ -1,4 +1,5 @@
 // The app's users: each turn is one of the operations, and each answer is judged as it comes.
+import { isFinal } from "../../src/contract/states.ts";
 import { type Fate, fateOf, type Scenario } from "./chance.ts";
 import { add, type Operation } from "./counted.ts";
 import { KeyWatch } from "./key-watch.ts";
@@ -63,6 +64,8 @@ const scenarios: Readonly<Record<Scenario, (turn: Turn) => Promise<void>>> = {
 
 export class Clients {
   readonly accepted: Accepted[] = [];
+  /** The handles of jobs whose users were told their ends, and have not run them again. */
+  readonly toldEnds = new Set<string>();
   readonly faults: string[] = [];
   /** Exchanges that ended in the middle, and no kill explains it. */
   readonly broken: string[] = [];
@@ -180,7 +183,13 @@ export class Clients {
     if (code === "UPSTREAM_DOWN") this.weather.down += 1;
     if (status >= 400 && code === "") this.faults.push(`${what} was refused with ${status} and no code`);
     if (status >= 500 && !this.#explains(code, sentAt)) this.faults.push(`${what} was answered with ${status} ${code}`);
+    if (status === 200) this.#hear(body, what);
     return { ...answer, body };
+  }
+
+  #hear({ id, status }: Answer["body"], what: string): void {
+    if (what.includes("/retry/")) this.toldEnds.delete(String(id));
+    else if (isFinal(String(status))) this.toldEnds.add(String(id));
   }
 
   #parse(bytes: Uint8Array, what: string): Answer["body"] {
@@ -198,8 +207,9 @@ export class Clients {
     // The key is right.
     if (code === "UPSTREAM_REFUSED") return false;
     if (/^(UPSTREAM|MEDIA)_/.test(code)) return true;
-    const isOfStore = code === "UNAVAILABLE" && this.weather.troubled(sentAt);
-    return isOfStore || (this.weather.killed(sentAt) && code !== "INTERNAL");
+    const isOfStore = code === "UNAVAILABLE" && this.weather.troubled("stores", sentAt);
+    const isOfObject = /^((CONTROL|METER)_)?UNAVAILABLE$/.test(code) && this.weather.troubled("objects", sentAt);
+    return isOfStore || isOfObject || (this.weather.killed(sentAt) && code !== "INTERNAL");
   }
 }
 
