@@ -79,7 +79,7 @@ export class Clients {
   /** Where client webhooks are received. */
   readonly receiver: string;
   readonly url: string;
-  readonly #tokens: ReadonlyMap<string, string>;
+  tokens: ReadonlyMap<string, string>;
   readonly #seed: number;
   #next = 0;
 
@@ -90,7 +90,7 @@ export class Clients {
     around: { readonly receiver: string; readonly watch?: KeyWatch; readonly weather?: Weather },
   ) {
     this.url = url;
-    this.#tokens = tokens;
+    this.tokens = tokens;
     this.#seed = seed;
     this.receiver = around.receiver;
     this.watch = around.watch ?? new KeyWatch();
@@ -125,7 +125,7 @@ export class Clients {
   }
 
   authorization(user: string): { Authorization: string } {
-    return { Authorization: `Bearer ${this.#tokens.get(user)}` };
+    return { Authorization: `Bearer ${this.tokens.get(user)}` };
   }
 
   /** The job, where an answer came and took it. */
