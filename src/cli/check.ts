@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { readWrangler, root } from "./wrangler.ts";
 
-const bundleBudgetBytes = 196 * 1024;
+const bundleBudgetBytes = 200 * 1024;
 
 run("format and lint", "biome", ["ci", "."]);
 run("types of the Worker and its tests", "tsc", ["-p", "."]);

@@ -1,9 +1,11 @@
 // Fails fast while a model of an upstream cannot be reached. What one payer meets with closes it to nobody else.
+import { isRecent } from "../wire/recent.ts";
 
 /** The payers who were failed by a model since it last answered anybody, and when: those that failed last stand last. */
 interface Circuit {
   readonly failedAt: Map<string, number>;
-  openUntil: number;
+  /** A trial begins the time anew. */
+  openedAt: number;
 }
 
 /** As many different payers must have met a failure: whoever sends what makes a model fail counts once, however often. */
@@ -22,8 +24,8 @@ export class Breaker {
   isOpen(circuit: string, now: number): boolean {
     const known = this.#circuits.get(circuit);
     if (!known) return false;
-    if (now < known.openUntil) return true;
-    if (hasTripped(known, now)) known.openUntil = now + openMs;
+    if (isRecent(known.openedAt, openMs, now)) return true;
+    if (hasTripped(known, now)) known.openedAt = now;
     return false;
   }
 
@@ -32,11 +34,11 @@ export class Breaker {
   }
 
   failed(circuit: string, payer: string, now: number): void {
-    const known = this.#circuits.get(circuit) ?? { failedAt: new Map<string, number>(), openUntil: 0 };
+    const known = this.#circuits.get(circuit) ?? { failedAt: new Map(), openedAt: Number.NEGATIVE_INFINITY };
     known.failedAt.delete(payer);
     known.failedAt.set(payer, now);
     if (known.failedAt.size > payersToOpen) dropFirst(known.failedAt);
-    if (hasTripped(known, now)) known.openUntil = now + openMs;
+    if (hasTripped(known, now)) known.openedAt = now;
     this.#circuits.delete(circuit);
     this.#circuits.set(circuit, known);
     if (this.#circuits.size > maxCircuits) dropFirst(this.#circuits);
@@ -44,7 +46,7 @@ export class Breaker {
 }
 
 function hasTripped({ failedAt }: Circuit, now: number): boolean {
-  return [...failedAt.values()].filter((at) => now < at + countedMs).length >= payersToOpen;
+  return [...failedAt.values()].filter((at) => isRecent(at, countedMs, now)).length >= payersToOpen;
 }
 
 function dropFirst(map: Map<string, unknown>): void {

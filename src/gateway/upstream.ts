@@ -1,5 +1,6 @@
 // The client of the upstream: adds the server's key, builds the URL of checked segments, never follows a redirect.
 import { Problem } from "../errors.ts";
+import { isRecent } from "../wire/recent.ts";
 import type { SecretSearch } from "../wire/secret-search.ts";
 import type { Breaker } from "./breaker.ts";
 import { Clock } from "./clock.ts";
@@ -73,11 +74,11 @@ export async function callUpstream(upstream: Upstream, call: Call): Promise<Answ
     if (call.body instanceof ReadableStream) call.body.cancel("nobody takes it").catch(() => {});
     throw new Problem("UPSTREAM_DOWN", "The model service cannot be reached at the moment.", { "Retry-After": "5" });
   }
-  const deadline = Date.now() + upstream.times.retryMs;
+  const begunAt = Date.now();
   for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
     const outcome = await attemptWithKeys(upstream, call);
     const waitMs = pauseBefore(outcome, call, pauseMs);
-    if (waitMs === undefined || Date.now() + waitMs > deadline) {
+    if (waitMs === undefined || !isRecent(begunAt, upstream.times.retryMs - waitMs, Date.now())) {
       tellBreaker(upstream, circuit, outcome);
       return conclude(outcome);
     }

@@ -39,10 +39,12 @@ export async function hold<T>(
   call: (stub: Stub, leftMs: number, ticket: string) => Promise<T>,
 ): Promise<T> {
   const deadline = Date.now() + waitMs;
+  /** Never longer than at first: the clock may have been set back. */
+  const leftMs = () => Math.min(waitMs, Math.max(0, deadline - Date.now()));
   const ticket = crypto.randomUUID();
   const leave = () => waitUntil(askOnce(queue, (stub) => stub.leave(ticket)).catch(() => {}));
   signal.addEventListener("abort", leave);
-  const answer = ask(queue, (stub) => call(stub, Math.max(0, deadline - Date.now()), ticket));
+  const answer = ask(queue, (stub) => call(stub, leftMs(), ticket));
   // Without it the runtime drops everything the moment the caller leaves, before anybody hears of it.
   waitUntil(answer.catch(() => {}));
   try {

@@ -1,14 +1,15 @@
 // Which endpoints of an account an isolate has seen lately: a queue itself refuses when it was deleted since.
+import { isRecent } from "../wire/recent.ts";
 
 const rememberedMs = 10_000;
 const most = 1000;
-const seen = new Map<string, number>();
+const seenAt = new Map<string, number>();
 
 export async function isKnown(key: string, ask: () => Promise<boolean>): Promise<boolean> {
   const now = Date.now();
-  if ((seen.get(key) ?? 0) > now) return true;
+  if (isRecent(seenAt.get(key) ?? Number.NEGATIVE_INFINITY, rememberedMs, now)) return true;
   if (!(await ask())) return false;
-  if (seen.size >= most) seen.clear();
-  seen.set(key, now + rememberedMs);
+  if (seenAt.size >= most) seenAt.clear();
+  seenAt.set(key, now);
   return true;
 }

@@ -6,6 +6,9 @@ interface Kept<T> {
   readonly weight: number;
 }
 
+/** Further back than a request's own moment lies behind the newest one's: the clock was set back. */
+const setBackMs = 60_000;
+
 /**
  * Two generations: what is asked for moves to the young one; when that is full it becomes the old one, and what nobody
  * asked for since is forgotten. So every step takes constant time, unlike a list ordered by use.
@@ -15,6 +18,7 @@ export class BoundedMemory<T> {
   #young = new Map<string, Kept<T>>();
   #old = new Map<string, Kept<T>>();
   #youngWeight = 0;
+  #latest = Number.NEGATIVE_INFINITY;
 
   /** The limit is in characters: each key's and each value's. */
   constructor(limit: number) {
@@ -22,6 +26,7 @@ export class BoundedMemory<T> {
   }
 
   get(key: string, now: number): T | undefined {
+    this.#notice(now);
     const young = this.#young.get(key);
     const kept = young ?? this.#old.get(key);
     if (!kept || kept.until <= now) return undefined;
@@ -37,6 +42,17 @@ export class BoundedMemory<T> {
   forget(key: string): void {
     this.#young.delete(key);
     this.#old.delete(key);
+  }
+
+  /** What was remembered until a moment of the old clock would be remembered for too long. */
+  #notice(now: number): void {
+    if (now < this.#latest - setBackMs) {
+      this.#young.clear();
+      this.#old.clear();
+      this.#youngWeight = 0;
+      this.#latest = now;
+    }
+    this.#latest = Math.max(this.#latest, now);
   }
 
   #keep(key: string, kept: Kept<T>): void {

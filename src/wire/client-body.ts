@@ -1,6 +1,7 @@
 // A client's body on its way in: read at a pace that is watched, and let go of where the request is refused.
 import type { ByteReader } from "./byte-reader.ts";
 import { Pace } from "./pace.ts";
+import { isRecent } from "./recent.ts";
 
 /** No client is waited for longer, or to send more. */
 const bounds = { bytes: 32 * 1024 * 1024, ms: 10_000, idleMs: 1_000 };
@@ -59,11 +60,11 @@ class ClientBody implements ByteReader {
    * Ends with the body, or where its client sends too much, too long or nothing any more.
    */
   async letGo(): Promise<void> {
-    const until = Date.now() + bounds.ms;
+    const begunAt = Date.now();
     let buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes);
     try {
       if (!this.#pace.isOver) await Promise.race([this.#reading, scheduler.wait(bounds.idleMs)]);
-      for (let bytes = 0; !this.#pace.isOver && bytes < bounds.bytes && Date.now() < until; ) {
+      for (let bytes = 0; bytes < bounds.bytes && !this.#pace.isOver && isRecent(begunAt, bounds.ms, Date.now()); ) {
         const next: Promise<ReadableStreamReadResult<Uint8Array>> = this.#reader.readAtLeast(1, new Uint8Array(buffer));
         const read = await Promise.race([next, scheduler.wait(bounds.idleMs)]);
         if (!read) break;

@@ -1,4 +1,5 @@
 // Lets a thing be said now and then that would else be said at every request.
+import { isRecent } from "./recent.ts";
 
 export class Reminder {
   readonly #everyMs: number;
@@ -10,7 +11,7 @@ export class Reminder {
 
   /** Whether it is time to say it, which it then counts as said. */
   isDue(now: number): boolean {
-    if (now - this.#lastAt < this.#everyMs) return false;
+    if (isRecent(this.#lastAt, this.#everyMs, now)) return false;
     this.#lastAt = now;
     return true;
   }

@@ -47,7 +47,10 @@ export class WatchedWriter {
   /** One timer for all writes: each would pay for its own. */
   #watch(afterMs: number): void {
     this.#timer = setTimeout(() => {
-      const restMs = (this.#waitsSince ?? Date.now()) + patienceMs - Date.now();
+      const now = Date.now();
+      // Ahead of the clock, which was set back: it has waited since now.
+      if (this.#waitsSince !== undefined && this.#waitsSince > now) this.#waitsSince = now;
+      const restMs = (this.#waitsSince ?? now) + patienceMs - now;
       if (restMs > 0) this.#watch(restMs);
       else this.letGo(new Error("does not read"));
     }, afterMs);

@@ -1,5 +1,5 @@
 // One `workerd serve` on a free port of this machine: started, killed and started again, watched while it runs.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,8 @@ import { memoryDisk } from "./memory-disk.ts";
 
 const startMs = 20_000;
 const keptLogLines = 200;
+/** A write beyond the limit on files fails then, as it does on a full disk; else it would end the process. */
+const fillable = `trap "" XFSZ; exec "$0" "$@"`;
 
 export class WorkerdProcess {
   readonly folder: string;
@@ -58,7 +60,8 @@ export class WorkerdProcess {
   async restart(): Promise<void> {
     const args = ["serve", "--control-fd=3", "--socket-addr", `http=127.0.0.1:${this.#port}`, this.#config];
     const stdio = ["ignore", this.#toldOf, "pipe", "pipe"] as const;
-    const child = spawn(join(root, "node_modules/.bin/workerd"), args, { stdio: [...stdio] });
+    const workerd = join(root, "node_modules/.bin/workerd");
+    const child = spawn("sh", ["-c", fillable, workerd, ...args], { stdio: [...stdio] });
     this.#process = child;
     for (const output of [child.stdout, child.stderr]) this.#keepLog(output);
     this.#port = await this.#listening(child);
@@ -108,6 +111,11 @@ export class WorkerdProcess {
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill(signal);
     await ended;
+  }
+
+  /** Every write to a file fails, as on a full disk, until there is room again. Of a process that dies, the next has room. */
+  fillDisk(isFull: boolean): void {
+    execFileSync("prlimit", ["--pid", String(this.pid), `--fsize=${isFull ? 0 : "unlimited"}:unlimited`]);
   }
 
   /** Peak and present memory of the process, in bytes. */

@@ -38,7 +38,7 @@ export function audit(books: readonly Books[], truth: Truth): string[] {
 }
 
 /** For who must find out what became of it. */
-function nameOf({
+export function nameOf({
   operation,
   admission,
   upstreamId,

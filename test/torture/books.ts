@@ -22,10 +22,10 @@ export interface Books {
   readonly pruned: Sums;
 }
 
-/** Of a server that does not run. */
-export function readBooks(disk: string): Books[] {
+/** Of a server that does not run, or live: then they are read and left alone. */
+export function readBooks(disk: string, { isLive = false } = {}): Books[] {
   return objectFiles(disk, "UserMeter").map((file) => {
-    const database = new DatabaseSync(file);
+    const database = new DatabaseSync(file, { readOnly: isLive });
     try {
       return { meter: basename(file, ".sqlite"), rows: readRows(database), ...readState(database) };
     } finally {

@@ -1,4 +1,5 @@
 // The app's users: each turn is one of the operations, and each answer is judged as it comes.
+import { isFinal } from "../../src/contract/states.ts";
 import { type Fate, fateOf, type Scenario } from "./chance.ts";
 import { add, type Operation } from "./counted.ts";
 import { KeyWatch } from "./key-watch.ts";
@@ -63,6 +64,8 @@ const scenarios: Readonly<Record<Scenario, (turn: Turn) => Promise<void>>> = {
 
 export class Clients {
   readonly accepted: Accepted[] = [];
+  /** The handles of jobs whose users were told their ends, and have not run them again. */
+  readonly toldEnds = new Set<string>();
   readonly faults: string[] = [];
   /** Exchanges that ended in the middle, and no kill explains it. */
   readonly broken: string[] = [];
@@ -76,7 +79,7 @@ export class Clients {
   /** Where client webhooks are received. */
   readonly receiver: string;
   readonly url: string;
-  readonly #tokens: ReadonlyMap<string, string>;
+  tokens: ReadonlyMap<string, string>;
   readonly #seed: number;
   #next = 0;
 
@@ -87,7 +90,7 @@ export class Clients {
     around: { readonly receiver: string; readonly watch?: KeyWatch; readonly weather?: Weather },
   ) {
     this.url = url;
-    this.#tokens = tokens;
+    this.tokens = tokens;
     this.#seed = seed;
     this.receiver = around.receiver;
     this.watch = around.watch ?? new KeyWatch();
@@ -122,7 +125,7 @@ export class Clients {
   }
 
   authorization(user: string): { Authorization: string } {
-    return { Authorization: `Bearer ${this.#tokens.get(user)}` };
+    return { Authorization: `Bearer ${this.tokens.get(user)}` };
   }
 
   /** The job, where an answer came and took it. */
@@ -180,7 +183,13 @@ export class Clients {
     if (code === "UPSTREAM_DOWN") this.weather.down += 1;
     if (status >= 400 && code === "") this.faults.push(`${what} was refused with ${status} and no code`);
     if (status >= 500 && !this.#explains(code, sentAt)) this.faults.push(`${what} was answered with ${status} ${code}`);
+    if (status === 200) this.#hear(body, what);
     return { ...answer, body };
+  }
+
+  #hear({ id, status }: Answer["body"], what: string): void {
+    if (what.includes("/retry/")) this.toldEnds.delete(String(id));
+    else if (isFinal(String(status))) this.toldEnds.add(String(id));
   }
 
   #parse(bytes: Uint8Array, what: string): Answer["body"] {
@@ -198,8 +207,9 @@ export class Clients {
     // The key is right.
     if (code === "UPSTREAM_REFUSED") return false;
     if (/^(UPSTREAM|MEDIA)_/.test(code)) return true;
-    const isOfStore = code === "UNAVAILABLE" && this.weather.troubled(sentAt);
-    return isOfStore || (this.weather.killed(sentAt) && code !== "INTERNAL");
+    const isOfStore = code === "UNAVAILABLE" && this.weather.troubled("stores", sentAt);
+    const isOfObject = /^((CONTROL|METER)_)?UNAVAILABLE$/.test(code) && this.weather.troubled("objects", sentAt);
+    return isOfStore || isOfObject || (this.weather.killed(sentAt) && code !== "INTERNAL");
   }
 }
 

@@ -1,5 +1,5 @@
 // A model service at its worst: it takes jobs and breaks its answers, as each request's fate has it, and is away for a while
-// now and then. It forgets no job.
+// now and then. It forgets no job until it is told to forget all.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { freePort } from "../support/serve-locally.ts";
 import { breakAnswer, refuseBefore, send, withKey } from "./broken-answers.ts";
@@ -25,6 +25,7 @@ export class HostileUpstream {
   /** Where notices go: the gateway keeps its port through every restart. */
   gateway = "";
   calm = false;
+  forgets = false;
   seed: number;
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy());
@@ -59,7 +60,7 @@ export class HostileUpstream {
     if (operation === "health") return send(response, 200, { jobs: { inQueue: 0 }, workers: { idle: 1 } });
     if (operation === "openai") return this.#chat(response, text);
     if (operation === "run" || operation === "runsync") return this.#submit(response, model, operation, text);
-    const job = this.jobs.get(id);
+    const job = this.forgets ? undefined : this.jobs.get(id);
     if (!job) return send(response, 404, { error: "job not found" });
     return this.#follow(response, job, operation ?? "");
   }

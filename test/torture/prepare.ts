@@ -23,6 +23,11 @@ export async function prepare(gateway: string): Promise<Map<string, string>> {
     { unit: "usd", limit: 100_000, per: "day" },
   ];
   await admin(gateway, "PUT", "/admin/plans/tortured", { rules });
+  return mintTokens(gateway);
+}
+
+/** For a day. */
+export async function mintTokens(gateway: string): Promise<Map<string, string>> {
   const tokens = new Map<string, string>();
   for (const user of users) {
     const claims = { user, plan: "tortured", ttlSeconds: 24 * 60 * 60 };

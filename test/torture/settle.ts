@@ -1,8 +1,10 @@
-// After the clients have gone: every accepted job is followed to its end, and the meters are given the time to see to the rest.
+// After the clients have gone: half of the accepted jobs are followed to their ends, and the meters are given the time to see to
+// the rest.
 import { eventually, inParallel } from "../support/serve-eventually.ts";
-import { fateOf } from "./chance.ts";
+import { choices, fateOf } from "./chance.ts";
 import type { Accepted, Clients } from "./clients.ts";
 import { pause } from "./pace.ts";
+import { admissionOf } from "./read-back.ts";
 
 const endsWithinMs = 60_000;
 const atOnce = 16;
@@ -18,11 +20,12 @@ export interface Followed {
 export async function followAll(clients: Clients, seed: number): Promise<Followed> {
   const lost: string[] = [];
   const ended = new Set<string>();
-  await inParallel(clients.accepted, atOnce, async (job) => {
+  const followed = clients.accepted.filter(({ n }) => choices(seed, n, "followed")() < 0.5);
+  await inParallel(followed, atOnce, async (job) => {
     const end = await endOf(clients, job, fateOf(seed, job.n).leaks).catch(() => undefined);
     const isGone = end === 404 && job.mayBeGone;
     if (end !== 200 && end !== 502 && !isGone) lost.push(`the accepted job ${job.handle} was answered with ${end}`);
-    if (end === 200) ended.add(job.handle.split(".").at(-2) ?? "");
+    if (end === 200) ended.add(admissionOf(job.handle));
   });
   // The meters are told of the last ends beside the answers.
   await pause(restMs);

@@ -25,6 +25,8 @@ export class StandIn {
   });
   #trouble: Trouble | undefined;
   #calls = 0;
+  /** Whatever else is wrong: it is read, and takes nothing new, as where a day's writes are used up. */
+  takesNothing = false;
 
   static async serve(store: Store, watch: KeyWatch): Promise<StandIn> {
     const stub = (await import(`../support/stubs/${store}.js`)) as { default: Stub };
@@ -68,6 +70,8 @@ export class StandIn {
     const body = await readBytes(request);
     this.#calls += 1;
     if (this.#trouble === "is slow") await pause((this.#calls % 4) * (slowestMs / 4));
+    const isWrite = request.method === "PUT" || request.method === "DELETE";
+    if (this.takesNothing && isWrite) return void response.writeHead(429).end();
     // Half of what fails was done all the same.
     if (this.#trouble === "fails" && this.#calls % 2 === 0) return void response.writeHead(500).end();
     if (body.byteLength > 0) this.#watch.look(nameOf[this.store], body, request.url);

@@ -2,10 +2,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { readWorkerConfig } from "../../src/cli/worker-config.ts";
 import type { ServeOptions, Server } from "../support/serve.ts";
-import { todaysBuild } from "../support/serve-bundle.ts";
 import { eventually } from "../support/serve-eventually.ts";
+import { tortureDoor } from "./door.ts";
 
 /** Nothing rings any more, or only what always rings again. */
 const restMs = 2_000;
@@ -31,10 +30,7 @@ export class TimeTravel {
       database.prepare("UPDATE _cf_ALARM SET scheduled_time = scheduled_time - ?").run(nanoseconds(ms));
       database.close();
     }
-    const build = await todaysBuild();
-    const { durable_objects } = readWorkerConfig(build.wranglerToml);
-    const classes = durable_objects.bindings.map(({ class_name }) => class_name);
-    await this.#server.deploy({ ...this.#options, door: laterDoor(classes, this.#aheadMs) });
+    await this.#server.deploy({ ...this.#options, door: await tortureDoor(this.#aheadMs) });
   }
 
   /** Until every alarm that was due has rung, and what it started is over. */
@@ -72,35 +68,4 @@ function shiftOwn(file: string, ms: number): void {
   const notes = database.prepare("SELECT 1 FROM sqlite_master WHERE name = '_cf_METADATA'").get();
   if (notes) database.prepare("UPDATE _cf_METADATA SET value = value - ? WHERE key = 1").run(nanoseconds(ms));
   database.close();
-}
-
-/** Stands before the bundle: every clock of the Worker and its objects is ahead, and alarms ring when it says. */
-function laterDoor(classes: readonly string[], aheadMs: number): string {
-  const later = (name: string) => `
-export class ${name} extends product.${name} {
-  constructor(ctx, env) {
-    shiftAlarms(Object.getPrototypeOf(ctx.storage));
-    super(ctx, env);
-  }
-}`;
-  return `
-import * as product from "./index.js";
-export * from "./index.js";
-
-const { now } = Date;
-Date.now = () => now() + ${aheadMs};
-
-let areShifted = false;
-function shiftAlarms(storage) {
-  if (areShifted) return;
-  areShifted = true;
-  const { setAlarm } = storage;
-  storage.setAlarm = function (at, options) {
-    return setAlarm.call(this, Number(at) - ${aheadMs}, options);
-  };
-}
-${classes.map(later).join("\n")}
-
-export default product.default;
-`;
 }

@@ -5,6 +5,9 @@ const excusedMs = 5_000;
 /** How long after the upstream came back its circuit may still be open. */
 export const closesWithinMs = 20_000;
 
+/** What a trouble is one of: only an answer that depends on it is excused by it. */
+export type Afflicted = "the process" | "the upstream" | "stores" | "receivers" | "objects" | "the clock";
+
 export class Weather {
   /** When it was up again; later than any moment while it is not. */
   killedAt = Number.NEGATIVE_INFINITY;
@@ -15,17 +18,17 @@ export class Weather {
   /** How often an answer said that the upstream is not asked at all. */
   down = 0;
   readonly troubles = new Map<string, number>();
-  #troubledAt = Number.NEGATIVE_INFINITY;
-  #troubled = 0;
+  readonly #under = new Map<Afflicted, number>();
+  readonly #endedAt = new Map<Afflicted, number>();
 
-  beginTrouble(what: string): void {
-    this.#troubled += 1;
+  beginTrouble(what: string, afflicts: Afflicted): void {
+    this.#under.set(afflicts, (this.#under.get(afflicts) ?? 0) + 1);
     this.troubles.set(what, (this.troubles.get(what) ?? 0) + 1);
   }
 
-  endTrouble(): void {
-    this.#troubled -= 1;
-    this.#troubledAt = Date.now();
+  endTrouble(afflicts: Afflicted): void {
+    this.#under.set(afflicts, (this.#under.get(afflicts) ?? 0) - 1);
+    this.#endedAt.set(afflicts, Date.now());
   }
 
   /** Whether a kill may have met what was sent then. */
@@ -33,9 +36,10 @@ export class Weather {
     return sentAt - this.killedAt < excusedMs || Date.now() - this.killedAt < excusedMs;
   }
 
-  /** Whether a store's trouble may have. */
-  troubled(sentAt: number): boolean {
-    return this.#troubled > 0 || sentAt - this.#troubledAt < excusedMs;
+  /** Whether a trouble of these may have. */
+  troubled(afflicted: Afflicted, sentAt: number): boolean {
+    const endedAt = this.#endedAt.get(afflicted) ?? Number.NEGATIVE_INFINITY;
+    return (this.#under.get(afflicted) ?? 0) > 0 || sentAt - endedAt < excusedMs;
   }
 
   /** Whether a circuit may be open. */

@@ -13,6 +13,8 @@ export interface Told {
   readonly mood: string;
   readonly status: string;
   tries: number;
+  /** It was answered as one that is received. */
+  isTaken: boolean;
 }
 
 export class WebhookReceiver {
@@ -22,6 +24,8 @@ export class WebhookReceiver {
   readonly received = new Map<string, number>();
   /** Nobody hangs any more: of a host that does, a meter delivers two webhooks in ten seconds. */
   calm = false;
+  /** Whatever their mood, they take the connection and never answer. */
+  allHang = false;
   readonly #watch: KeyWatch;
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy());
@@ -50,15 +54,22 @@ export class WebhookReceiver {
     this.#watch.look("a webhook's headers", JSON.stringify(request.rawHeaders), request.url);
     if (mood === "elsewhere") this.faults.push(`a webhook's redirect was followed: ${n}`);
     else this.#hear(String(request.headers["webhook-id"]), mood, Number(n), body.toString());
-    if (mood === "takes") response.writeHead(204).end();
+    if (this.allHang) return;
+    if (mood === "takes") this.#take(response, String(request.headers["webhook-id"]));
     else if (mood === "fails") response.writeHead(500).end("no");
     else if (mood === "redirects") response.writeHead(307, { Location: `${this.url}/elsewhere/${n}` }).end();
     else if (mood === "breaks-off" || this.calm) response.destroy();
   }
 
+  #take(response: ServerResponse, id: string): void {
+    const told = this.told.get(id);
+    if (told) told.isTaken = true;
+    response.writeHead(204).end();
+  }
+
   #hear(id: string, mood: string, n: number, body: string): void {
     const { status } = JSON.parse(body) as { status: string };
-    const told = this.told.get(id) ?? { n, mood, status, tries: 0 };
+    const told = this.told.get(id) ?? { n, mood, status, tries: 0, isTaken: false };
     told.tries += 1;
     this.told.set(id, told);
     if (told.status !== status) this.faults.push(`webhook ${id} said ${told.status}, and then ${status}`);

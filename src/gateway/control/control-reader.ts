@@ -2,6 +2,7 @@
 import { Problem } from "../../errors.ts";
 import { inTime } from "../../wire/in-time.ts";
 import { oncePer } from "../../wire/once-per.ts";
+import { isRecent } from "../../wire/recent.ts";
 import { answersWithinMs, type Remote, remote } from "../../wire/remote.ts";
 import type { GatewayContext } from "../env.ts";
 import type { Control } from "./control.ts";
@@ -33,9 +34,9 @@ export class ControlReader {
 
   /** No promise where what is known is fresh. */
   current(now: number, defer: Defer): ControlView | Promise<ControlView> {
-    const age = now - this.#readAt;
-    if (age >= freshMs) return this.#wait(now);
-    if (age >= earlyMs && now - this.#askedAt >= timeoutMs) defer(this.#renew(now).catch(() => undefined));
+    if (!isRecent(this.#readAt, freshMs, now)) return this.#wait(now);
+    const isAsked = isRecent(this.#askedAt, timeoutMs, now);
+    if (!isRecent(this.#readAt, earlyMs, now) && !isAsked) defer(this.#renew(now).catch(() => undefined));
     return this.#view;
   }
 
@@ -46,10 +47,10 @@ export class ControlReader {
 
   async #wait(now: number): Promise<ControlView> {
     const refuse = () => {
-      if (now - this.#readAt < graceMs) return this.#view;
+      if (isRecent(this.#readAt, graceMs, now)) return this.#view;
       throw new Problem("CONTROL_UNAVAILABLE", "Whether the token was revoked cannot be told.", retrySoon);
     };
-    if (now - this.#failedAt < failurePauseMs) return refuse();
+    if (isRecent(this.#failedAt, failurePauseMs, now)) return refuse();
     return this.#renew(now).then(() => this.#view, refuse);
   }
 
@@ -59,7 +60,7 @@ export class ControlReader {
     try {
       const changes = await inTime(timeoutMs, this.#read(this.#view.version));
       if (changes) this.#view.apply(changes, now);
-      this.#readAt = Math.max(this.#readAt, now);
+      this.#readAt = now;
     } catch (error) {
       this.#failedAt = now;
       console.error(JSON.stringify({ binding: "CONTROL", problem: String(error) }));

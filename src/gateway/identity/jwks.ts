@@ -2,6 +2,7 @@
 import { createLocalJWKSet, errors, type JWSHeaderParameters } from "jose";
 import * as z from "zod";
 import { Problem } from "../../errors.ts";
+import { isRecent } from "../../wire/recent.ts";
 import { parseJson, readBounded } from "../../wire/small-body.ts";
 
 export type Fetch = (request: Request) => Promise<Response>;
@@ -40,25 +41,24 @@ export class KeySet {
       return await keys(header);
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-      if (now - this.#fetchedAt < unknownKeyPauseMs) throw error;
+      if (isRecent(this.#fetchedAt, unknownKeyPauseMs, now)) throw error;
       return (await this.#renew(now))(header);
     }
   }
 
   async #current(now: number): Promise<LocalKeySet> {
-    const age = now - this.#fetchedAt;
-    if (this.#keys && age < freshMs) return this.#keys;
+    if (this.#keys && isRecent(this.#fetchedAt, freshMs, now)) return this.#keys;
     try {
       return await this.#renew(now);
     } catch (error) {
-      if (this.#keys && age < staleMs) return this.#keys;
+      if (this.#keys && isRecent(this.#fetchedAt, staleMs, now)) return this.#keys;
       throw error;
     }
   }
 
   /** Concurrent calls each fetch: a promise belongs to the request that made it. */
   async #renew(now: number): Promise<LocalKeySet> {
-    if (now - this.#failedAt < failurePauseMs) throw unavailable();
+    if (isRecent(this.#failedAt, failurePauseMs, now)) throw unavailable();
     try {
       this.#keys = createLocalJWKSet(await this.#download());
       this.#fetchedAt = now;

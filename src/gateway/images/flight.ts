@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import type { ErrorCode } from "../../errors.ts";
+import { isRecent } from "../../wire/recent.ts";
 import type { Reusable } from "./image-cache.ts";
 
 /** KV tells for a minute that there is nothing after it was asked too early. */
@@ -62,7 +63,7 @@ export type Takeoff =
 export type Left = "others" | "nobody" | "over";
 
 export function isBoarding({ ref, since }: Flight, now: number): boolean {
-  return now < since + (ref === null ? takeoffMs : boardingMs);
+  return isRecent(since, ref === null ? takeoffMs : boardingMs, now);
 }
 
 export function flightEnd({ ref, since }: Flight): number {

@@ -54,8 +54,8 @@ export class Flights {
 
   /** Undefined where the flight was given up: board again. Throws what its leader met with. */
   async awaitRef(name: string, leader: string): Promise<string | undefined> {
-    const deadline = Date.now() + waitMs;
-    while (Date.now() < deadline) {
+    const over = AbortSignal.timeout(waitMs);
+    while (!over.aborted) {
       const takeoff = await this.#ask(name, leader);
       if (takeoff === "none") return undefined;
       if (takeoff === "waiting") continue;

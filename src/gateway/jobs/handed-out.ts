@@ -1,6 +1,7 @@
 // What a caller was handed of a job's output before its end: the payer's meter hears of the first of it before that leaves.
 import { isFinal } from "../../contract/states.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
+import { isRecent } from "../../wire/recent.ts";
 import type { Ending } from "../quota/metering.ts";
 import { bytesOfText } from "../text-bytes.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
@@ -16,14 +17,15 @@ interface Handed {
   whole: { readonly pieces: number; readonly textBytes: number } | undefined;
   wholeTold: number;
   toldAt: number;
-  /** When somebody who waits for it tells the meter of the rest. */
-  flushAt: number;
+  /** Somebody who waits for it tells the meter of the rest a while later. */
+  promisedAt: number;
 }
 
 const rememberedCharacters = 512 * 1024;
 const rememberMs = 60 * 60 * 1000;
 /** Who promised to flush may have died with its request. */
 const lostMs = 1_000;
+const never = Number.NEGATIVE_INFINITY;
 
 type Teller = Pick<JobCall, "meter" | "waitUntil">;
 
@@ -83,23 +85,24 @@ export class HandedOut {
     now: number,
   ): Promise<void> {
     const wholeTold = handed.whole ? Math.max(1, handed.textBytes) : 0;
-    const known = { pieces: 0, textBytes: 0, whole: undefined, wholeTold, toldAt: now, flushAt: 0 };
+    const known = { pieces: 0, textBytes: 0, whole: undefined, wholeTold, toldAt: now, promisedAt: never };
     await meter.handOut(admission, { upstreamId: ref, ...handed });
     // Others may have come first meanwhile.
     if (!this.#jobs.get(admission, now)) this.#jobs.set(admission, known, now + rememberMs);
   }
 
   #promise(call: Teller, job: Handle, known: Handed, now: number): void {
-    if (now <= known.flushAt + lostMs) return;
-    known.flushAt = Math.max(now, known.toldAt + this.everyMs);
-    const waited = scheduler.wait(known.flushAt - now).then(() => this.#tell(call, job, known));
+    if (isRecent(known.promisedAt, this.everyMs + lostMs, now)) return;
+    known.promisedAt = now;
+    const restMs = isRecent(known.toldAt, this.everyMs, now) ? known.toldAt + this.everyMs - now : 0;
+    const waited = scheduler.wait(restMs).then(() => this.#tell(call, job, known));
     call.waitUntil(waited.catch(logUnsettled));
   }
 
   async #tell({ meter }: Teller, { admission, ref }: Handle, known: Handed): Promise<void> {
     const { pieces, textBytes, whole } = known;
     known.toldAt = Date.now();
-    known.flushAt = 0;
+    known.promisedAt = never;
     known.pieces = 0;
     known.textBytes = 0;
     known.whole = undefined;

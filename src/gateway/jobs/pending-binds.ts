@@ -1,10 +1,11 @@
 // Ids of jobs that the upstream took and their payers' meters have not been told of: an isolate's memory, by payer.
+import { isRecent } from "../../wire/recent.ts";
 import type { Binding } from "../quota/metering.ts";
 
 interface Waiting {
   binds: Binding[];
-  /** When somebody who waits for it tells the meter. */
-  flushAt: number;
+  /** Somebody who waits for it tells the meter a while later. */
+  promisedAt: number;
 }
 
 /** Who promised to flush may have died with its request. */
@@ -23,10 +24,10 @@ export class PendingBinds {
     this.#forget(now);
     const waiting = this.#waiting.get(payer);
     if (waiting) waiting.binds.push(...binds);
-    else this.#waiting.set(payer, { binds: [...binds], flushAt: now + this.flushMs });
+    else this.#waiting.set(payer, { binds: [...binds], promisedAt: now });
     if (!waiting) return true;
-    if (now <= waiting.flushAt + lostMs) return false;
-    waiting.flushAt = now + this.flushMs;
+    if (isRecent(waiting.promisedAt, this.flushMs + lostMs, now)) return false;
+    waiting.promisedAt = now;
     this.#waiting.delete(payer);
     this.#waiting.set(payer, waiting);
     return true;
@@ -34,9 +35,11 @@ export class PendingBinds {
 
   /** Those of the oldest payers come first. */
   #forget(now: number): void {
-    for (const [payer, { flushAt }] of this.#waiting) {
-      if (now < flushAt + forgottenMs) return;
-      this.#waiting.delete(payer);
+    for (const [payer, waiting] of this.#waiting) {
+      // What waits since a moment ahead of the clock waits from now on: it is nobody's fault that the clock was set back.
+      if (waiting.promisedAt > now) waiting.promisedAt = now;
+      else if (isRecent(waiting.promisedAt, this.flushMs + forgottenMs, now)) return;
+      else this.#waiting.delete(payer);
     }
   }
 

@@ -3,6 +3,7 @@
 // - more than the runtime fetches for one read: the client fetched it, and reads;
 // - something only after a while: nothing waits but for the model service;
 // - else nobody may have fetched it but the copy.
+import { isRecent } from "../../wire/recent.ts";
 
 /** So much may wait for a client at any time. */
 const aheadBytes = 256 * 1024;
@@ -32,7 +33,7 @@ export class ReadAhead {
   /** Before the next read. False where the client is to be let go. */
   async mayRead(): Promise<boolean> {
     if (this.#pauseMs > 0 && !this.#isServed) await this.#pause();
-    return this.#isServed || this.#doubtedSince === undefined || Date.now() - this.#doubtedSince < patienceMs;
+    return this.#isServed || this.#doubtedSince === undefined || isRecent(this.#doubtedSince, patienceMs, Date.now());
   }
 
   async #pause(): Promise<void> {

@@ -121,13 +121,15 @@ export class AttachedWorkers {
   /** Until when somebody counts as present; undefined where nobody does. */
   presentUntil(now: number): number | undefined {
     this.#forget(now);
-    let until = this.#takers.length > 0 ? now + limits.workerLostMs : this.#presentUntil;
+    const noted = Math.min(this.#presentUntil, now + limits.takeHoldMs + limits.workerLostMs);
+    let until = this.#takers.length > 0 ? now + limits.workerLostMs : noted;
     for (const { heardAt } of this.#workers.values()) until = Math.max(until, heardAt + limits.workerLostMs);
     return until > now ? until : undefined;
   }
 
   /** Workers that hold jobs and were not heard of for too long. */
   lost(now: number): { worker: string; jobs: string[] }[] {
+    this.#setBack(now);
     return [...this.#workers]
       .filter(([, { heardAt, jobs }]) => jobs.size > 0 && heardAt + limits.workerLostMs <= now)
       .map(([worker, { jobs }]) => ({ worker, jobs: [...jobs] }));
@@ -154,9 +156,15 @@ export class AttachedWorkers {
 
   /** A worker without a job that is not heard of any more needs no mourning. */
   #forget(now: number): void {
+    this.#setBack(now);
     for (const [worker, { heardAt, jobs, waiting }] of this.#workers) {
       if (heardAt + limits.workerLostMs <= now && jobs.size === 0 && waiting === 0) this.#workers.delete(worker);
     }
+  }
+
+  /** Whom the clock heard before it was set back counts as heard now, and not for longer. */
+  #setBack(now: number): void {
+    for (const attached of this.#workers.values()) attached.heardAt = Math.min(attached.heardAt, now);
   }
 
   #at(worker: string, now: number): Attached {

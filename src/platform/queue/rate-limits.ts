@@ -14,6 +14,7 @@ class SlidingWindow {
 
   advance(now: number): void {
     const slot = Math.floor(now / slotMs);
+    if (slot < this.#newest - 1) this.#forget(slot);
     const steps = Math.min(slot - this.#newest, slots);
     for (let step = 1; step <= steps; step++) {
       const index = (slot - steps + step) % slots;
@@ -21,6 +22,13 @@ class SlidingWindow {
       this.#counts[index] = 0;
     }
     if (slot > this.#newest) this.#newest = slot;
+  }
+
+  /** A clock that was set back would leave what was counted in the window until it has caught up. */
+  #forget(slot: number): void {
+    this.#counts.fill(0);
+    this.#sum = 0;
+    this.#newest = slot;
   }
 
   get sum(): number {

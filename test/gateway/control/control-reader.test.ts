@@ -120,6 +120,15 @@ describe("what an isolate knows of CONTROL", () => {
     expect((await at(2)).isRevoked(ada)).toBe(true);
   });
 
+  it.each([
+    ["before its user was revoked", 9_999, true],
+    ["by a clock that is five seconds ahead", 15_000, true],
+    ["later", 15_001, false],
+  ])("fault L5: refuses a token that was issued %s", async (_when, issuedAt, isRevoked) => {
+    const { at } = reading(async () => changes(1, revoked("user:ada", 10_000)));
+    expect((await at(0)).isRevoked({ ...ada, issuedAt })).toBe(isRevoked);
+  });
+
   it("starts over where CONTROL's storage did", async () => {
     const answers = [changes(7, revoked("user:ada")), changes(1, { restarted: true, ...revoked("user:bob") })];
     const { at } = reading(async () => answers.shift());
