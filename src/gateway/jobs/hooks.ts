@@ -56,7 +56,16 @@ async function takeNotice(c: GatewayContext, findImages: FindImages, findUpstrea
   }
   const { status, costMicroUsd, completedAt, media, body = "" } = asked;
   const kept = isUnproven ? undefined : media;
-  const ending = { admission, upstreamId: id, status, costMicroUsd, completedAt, media: kept, isUnproven };
+  const ending = {
+    admission,
+    upstreamId: id,
+    status,
+    costMicroUsd,
+    completedAt,
+    media: kept,
+    isUnproven,
+    isUntold: true,
+  };
   await settle(meter, { ...ending, askedAt, seenAt: Date.now() }, () => body);
   return received(c);
 }

@@ -1,9 +1,12 @@
-// What a meter owes until it is done, whichever call was lost: the end of a job to its webhook, and a result to KV.
+// What a meter owes until it is done, whichever call was lost: the end of a job to its webhook, and to its owner.
 import { Bodies } from "./bodies.ts";
 import type { Tables } from "./tables.ts";
 
-/** `webhook`: nobody has brought the body yet. `result`: KV has not taken it yet, and it lies here. */
-export type DebtKind = "webhook" | "result";
+/**
+ * `webhook`: nobody has brought the body yet. `untold`: a notice alone told of the end, and its owner has not asked.
+ * `result`: KV has not taken it yet, and it lies here.
+ */
+export type DebtKind = "webhook" | "untold" | "result";
 
 export interface Debt extends Record<string, SqlStorageValue> {
   admission: string;
@@ -44,6 +47,12 @@ export class Debts {
     this.#results.add(admission, body);
   }
 
+  owes(admission: string, kind: DebtKind): boolean {
+    if (!this.#tables.has("debts")) return false;
+    const query = "SELECT 1 FROM debts WHERE admission = ? AND kind = ?";
+    return this.#sql.exec(query, admission, kind).toArray().length > 0;
+  }
+
   /** Undefined where KV has it, or nobody has. */
   result(admission: string): Uint8Array | undefined {
     const body = this.#tables.has("debts") ? this.#results.read(admission) : undefined;
@@ -68,6 +77,13 @@ export class Debts {
     if (!this.#tables.has("debts")) return;
     this.#sql.exec("DELETE FROM debts WHERE admission = ? AND kind = ?", admission, kind);
     if (kind === "result") this.#results.remove(admission);
+    this.#readDue();
+  }
+
+  /** The clock was set back. */
+  hurry(now: number): void {
+    if (!this.#tables.has("debts")) return;
+    this.#sql.exec("UPDATE debts SET dueAt = ?1 WHERE dueAt > ?1", now);
     this.#readDue();
   }
 

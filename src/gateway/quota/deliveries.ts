@@ -9,8 +9,8 @@ const places = { all: 6, host: 2, bytes: 8 * 1024 * 1024 };
 interface Delivering {
   readonly stores: MeterStores;
   readonly clock: () => number;
-  /** Tries once, and settles it in the outbox. Throws where no try was made. */
-  readonly deliver: (notice: Notice) => Promise<void>;
+  /** Tries once; whether it was received. Throws where no try was made. */
+  readonly deliver: (notice: Notice) => Promise<boolean>;
   /** A place is free again. */
   readonly ended: () => void;
 }
@@ -47,17 +47,28 @@ export class Deliveries {
 
   /** The alarm does not wait for it. */
   async begin(notice: Claimed): Promise<void> {
-    const { stores, clock, deliver, ended } = this.#delivering;
     this.#take(notice, 1);
     try {
-      await deliver(notice);
+      await this.#deliver(notice);
     } catch (error) {
-      console.error(JSON.stringify({ webhook: notice.admission, error: nameOfFault(error), stack: framesOf(error) }));
-      stores.transaction(() => stores.outbox.giveBack(notice, clock()));
+      // What cannot be written counts as a try that failed.
+      logFault(notice, error);
     } finally {
       this.#take(notice, -1);
-      ended();
+      this.#delivering.ended();
     }
+  }
+
+  async #deliver(notice: Claimed): Promise<void> {
+    const { stores, clock, deliver } = this.#delivering;
+    const received = await deliver(notice).catch((error: unknown) => {
+      logFault(notice, error);
+      return "not tried" as const;
+    });
+    stores.transaction(() => {
+      if (received === "not tried") stores.outbox.giveBack(notice, clock());
+      else stores.outbox.settle(notice, received, clock());
+    });
   }
 
   /** Undefined where nothing that is owed has a place before another delivery ends. */
@@ -75,6 +86,10 @@ export class Deliveries {
     if (ofHost > 0) this.#ofHosts.set(host, ofHost);
     else this.#ofHosts.delete(host);
   }
+}
+
+function logFault({ admission }: Notice, error: unknown): void {
+  console.error(JSON.stringify({ webhook: admission, error: nameOfFault(error), stack: framesOf(error) }));
 }
 
 /** Those that have as many as a host may. */

@@ -41,6 +41,7 @@ export class Endings {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending);
     if (!job || isStale(job, ending)) return this.#unchanged(job ?? named, ending);
+    if (!ending.isUntold) this.#toldOf(job, ending);
     if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
@@ -51,8 +52,17 @@ export class Endings {
       if (isFinal(ending.status)) this.#settle(job, ending, now);
       else if (job.endedAt === null) this.#stores.jobs.update(job, { seen: ending.status, seenAt: ending.askedAt });
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
+      if (ending.isUntold && wasOpen && job.endedAt !== null)
+        this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
       return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
     });
+  }
+
+  /** Its owner has seen the end, or it is kept. */
+  #toldOf({ admission }: Job, { status }: Ending): void {
+    const { debts } = this.#stores;
+    if (isFinal(status) && debts.owes(admission, "untold"))
+      this.#stores.transaction(() => debts.pay(admission, "untold"));
   }
 
   #unchanged(job: Job | undefined, { admission, status, isUnproven }: Ending): Settled {
@@ -167,7 +177,7 @@ export class Endings {
     for (const job of this.#stores.jobs.due(now)) {
       if (!isAsked(job)) {
         if (job.expiresAt <= now) this.#assume(job, now);
-        else this.#stores.jobs.update(job, { dueAt: dueAt(job, now) });
+        else this.#stores.jobs.update(job, { dueAt: Math.min(dueAt(job, now), job.expiresAt) });
       } else if (asked.length < count) {
         asked.push(job);
         this.#stores.jobs.update(job, { dueAt: job.expiresAt <= now ? now + lastAnswerMs : dueAt(job, now) });

@@ -122,8 +122,19 @@ export class Errands {
   async pay(debt: Debt): Promise<void> {
     const { stores } = this.#meter;
     const { admission, kind } = debt;
-    const isPaid = kind === "result" ? await this.#keepOwed(debt) : await this.#bringBody(debt);
+    const isPaid = await this.#isPaid(debt);
     if (isPaid) stores.transaction(() => stores.debts.pay(admission, kind));
+  }
+
+  #isPaid(debt: Debt): Promise<boolean> {
+    if (debt.kind === "result") return this.#keepOwed(debt);
+    return debt.kind === "webhook" ? this.#bringBody(debt) : this.#keepUntold(debt);
+  }
+
+  /** Its owner has not asked: the answer is kept before the upstream forgets it. */
+  async #keepUntold({ admission }: Debt): Promise<boolean> {
+    const job = this.#meter.stores.jobs.find(admission);
+    return !job || isOver(await this.follow(job));
   }
 
   async #keepOwed({ admission, since }: Debt): Promise<boolean> {
@@ -140,9 +151,8 @@ export class Errands {
     const answer = await this.follow(job);
     const seen = stores.jobs.find(admission);
     if (!seen || seen.noticed === 1) return true;
-    const isGone = answer === "unknown" || (typeof answer === "object" && isFinal(answer.status));
     const asked = this.#askedOf(seen);
-    if (asked && seen.status !== null && (isGone || clock() >= since + limits.mediaLifetimeMs))
+    if (asked && seen.status !== null && (isOver(answer) || clock() >= since + limits.mediaLifetimeMs))
       endings.notify(admission, describeEnd(asked, seen.status), clock());
     return false;
   }
@@ -155,21 +165,22 @@ export class Errands {
     if (told) this.#meter.stores.transaction(() => this.#meter.stores.networkEnds.told(end));
   }
 
-  async deliver(notice: Notice): Promise<void> {
-    const { admission: id, url } = notice;
+  /** Whether it was received. */
+  async deliver({ admission: id, url }: Notice): Promise<boolean> {
     const body = this.#meter.stores.outbox.body(id);
     const { webhookHosts: hosts, secrets } = await this.#signing();
-    const received = await deliverWebhook(
-      { id, url, body },
-      { secrets, hosts, send: this.#meter.send, now: this.#meter.clock() },
-    );
-    this.#meter.stores.transaction(() => this.#meter.stores.outbox.settle(notice, received, this.#meter.clock()));
+    return deliverWebhook({ id, url, body }, { secrets, hosts, send: this.#meter.send, now: this.#meter.clock() });
   }
 
   async #signing() {
     const config = configOf(this.#env);
     return { webhookHosts: config.webhookHosts, secrets: signingKeysOf(config).webhookSecrets() };
   }
+}
+
+/** Asked again, the upstream says nothing more. */
+function isOver(answer: UpstreamAnswer): boolean {
+  return answer === "unknown" || (typeof answer === "object" && isFinal(answer.status));
 }
 
 /** Nobody but a notice has named its id. */

@@ -158,6 +158,14 @@ export class Jobs {
     if (this.#expiryNotBefore !== undefined) this.#expiryNotBefore = Math.min(this.#expiryNotBefore, expiresAt);
   }
 
+  /** The clock was set back: what was begun ahead of it does not last for longer. */
+  hurry(now: number): void {
+    for (const job of this.#open.values()) {
+      const ahead = Math.max(0, job.admittedAt - now);
+      if (job.dueAt > now) this.update(job, { dueAt: now, expiresAt: job.expiresAt - ahead });
+    }
+  }
+
   /** First due first. A look at all of them, and so for the alarm alone. */
   due(now: number): Job[] {
     this.#dueNotBefore = undefined;

@@ -237,6 +237,15 @@ export class MeterStores {
     this.transaction(() => this.counters.payer.reset(now));
   }
 
+  /** The clock was set back: what waits for a moment by the other clock is due now, and put off anew. */
+  hurry(now: number): void {
+    if (!this.isBorn) return;
+    this.transaction(() => {
+      this.#open.activeAt = Math.min(this.#open.activeAt, now);
+      for (const waiting of [this.jobs, this.outbox, this.debts, this.networkEnds]) waiting.hurry(now);
+    });
+  }
+
   prune(now: number): void {
     this.transaction(() => {
       this.counters.prune(now);

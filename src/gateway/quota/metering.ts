@@ -127,6 +127,8 @@ export interface Ending {
   readonly completedAt: number;
   /** A notice alone says that the job with this id is the admission's: the end is assumed until the relay says so too. */
   readonly isUnproven?: boolean;
+  /** A notice told of it, and nobody has told its owner yet. */
+  readonly isUntold?: boolean;
   /** The links that its media is kept under. */
   readonly media?: readonly { readonly key: string; readonly media: Omit<GalleryRow, "key"> }[] | undefined;
 }

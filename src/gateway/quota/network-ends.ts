@@ -62,6 +62,13 @@ export class NetworkEnds {
     this.#readDue();
   }
 
+  /** The clock was set back. */
+  hurry(now: number): void {
+    if (this.#dueAt === undefined) return;
+    this.#sql.exec("UPDATE network_ends SET dueAt = ?1 WHERE dueAt > ?1", now);
+    this.#readDue();
+  }
+
   nextDue(): number | undefined {
     return this.#dueAt;
   }

@@ -74,6 +74,13 @@ export class Outbox {
     else this.#change({ ...notice, dueAt: now + delayMs });
   }
 
+  /** The clock was set back. */
+  hurry(now: number): void {
+    if (this.#dueAt === undefined) return;
+    this.#sql.exec("UPDATE outbox SET dueAt = ?1 WHERE dueAt > ?1", now);
+    this.#readDue();
+  }
+
   #change({ admission, tries, dueAt }: Notice): void {
     this.#sql.exec("UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?", tries, dueAt, admission);
     this.#readDue();

@@ -42,6 +42,8 @@ import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./us
 
 /** Questions, debts, and ends for the network, of each under way at once. */
 const atOnce = 6;
+/** Clocks of machines differ by less. */
+const toleranceMs = 5_000;
 /** What goes on beside the alarm is mostly done by then. */
 const quickMs = 100;
 /** Of a payer who is silent for so long nothing is kept but what the operator set. */
@@ -75,10 +77,13 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   readonly #released = new Released();
   readonly #alarm: OneAlarm;
   #rings = 0;
+  /** By the clock, which may be set back. */
+  #lastAt: number;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#stores = new MeterStores(ctx.storage, () => this.clock());
+    this.#lastAt = this.#stores.activeAt;
     this.#bindings = new Bindings(this.#stores);
     this.#endings = new Endings(this.#stores, this.#bindings);
     this.#admissions = new Admissions(this.#stores);
@@ -287,6 +292,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
   #arm(): void {
     if (!this.#stores.isBorn) return;
     const now = this.clock();
+    if (now < this.#lastAt - toleranceMs) this.#stores.hurry(now);
+    this.#lastAt = now;
     this.#alarm.arm(this.#dueAt(), this.#endings.areUnasked ? now : undefined, this.#emptyAt(now));
     this.#stores.alarmAt = this.#alarm.at ?? null;
   }

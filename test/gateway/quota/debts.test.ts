@@ -1,6 +1,7 @@
 // What a meter owes until it is done, whichever call was lost: results that KV has not taken, webhooks nobody has told.
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { limits } from "../../../src/contract/limits.ts";
 import type { UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
@@ -202,5 +203,75 @@ describe("fault M3: a job whose end is assumed", () => {
       planted.meter.doubt(job.admission);
       await planted.ringUntil(() => isEnded(planted, job.admission));
       expect(isMade(planted)).toBe(false);
+    }));
+});
+
+describe("a job whose end a notice alone told", () => {
+  const noticed = (admission: string) => ending(admission, { upstreamId: "ref", isUntold: true });
+
+  it("is kept for its owner before the upstream forgets it", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted);
+      planted.meter.settle(noticed(admission));
+      world.ask = async () => done;
+      planted.evict();
+      await planted.ringUntil(() => world.kept.size > 0);
+      expect(world.now).toBeLessThan(noon + limits.runRetentionMs);
+      expect(world.kept.get(`result/${admission}`)).toBe(body);
+      expect(owed(planted)).toEqual([]);
+    }));
+
+  it("is not asked about where its owner was told meanwhile", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted);
+      planted.meter.settle(noticed(admission));
+      expect(owed(planted)).toHaveLength(1);
+      planted.meter.settle(ending(admission, { upstreamId: "ref" }));
+      expect(owed(planted)).toEqual([]);
+    }));
+
+  it("is told to its webhook and kept, each once", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      const ask = vi.fn(async () => done);
+      world.ask = ask;
+      planted.meter.settle(noticed(admission));
+      planted.meter.notify(admission, body);
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(sent).toEqual([body]);
+      expect(ask).toHaveBeenCalledOnce();
+      expect([...world.kept.values()]).toEqual([body]);
+    }));
+});
+
+describe("a clock that is set back by an hour", () => {
+  /** It is seen by the next call. */
+  const setBack = ({ meter }: Planted) => {
+    world.now -= hourMs;
+    meter.usage({ plan: "unlimited", planFrom: "token", plans: "{}", token: undefined });
+  };
+
+  it("lets no webhook wait for it", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      planted.meter.send = async () => new Response(null, { status: 500 });
+      planted.meter.settle(ending(admission, { upstreamId: "ref" }));
+      planted.meter.notify(admission, body);
+      await planted.meter.alarm();
+      planted.evict();
+      setBack(planted);
+      await planted.ringUntil(() => sent.length > 0);
+      expect(world.now).toBeLessThan(noon);
+    }));
+
+  it("lets no question wait for it, nor what nobody bound keep its place", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted);
+      const lost = request();
+      await planted.meter.admit(lost);
+      world.ask = async () => done;
+      setBack(planted);
+      await planted.ringUntil(() => isEnded(planted, admission) && isEnded(planted, lost.admission));
+      expect(world.now).toBeLessThan(noon - hourMs / 2);
     }));
 });
