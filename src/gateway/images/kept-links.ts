@@ -3,9 +3,9 @@ import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { type MediaField, mediaFields } from "../../contract/media-fields.ts";
 import { type Media, mediaSchema } from "./media.ts";
-import { endOf } from "./media-key.ts";
+import { endOf, mediaKeySchema } from "./media-key.ts";
 
-export const keyedSchema = z.object({ key: z.string(), media: mediaSchema });
+export const keyedSchema = z.object({ key: mediaKeySchema, media: mediaSchema });
 export type Keyed = z.infer<typeof keyedSchema>;
 
 /** A key that an answer may carry, and when its link ends, as far as that is known. */
@@ -19,7 +19,7 @@ export const riderSchema = z.enum(["lead", "joined", "detached"]);
 export type Rider = z.infer<typeof riderSchema>;
 
 /** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
-export const reservedSchema = z.partialRecord(z.enum(mediaFields), z.string());
+export const reservedSchema = z.partialRecord(z.enum(mediaFields), mediaKeySchema);
 export type Reserved = z.infer<typeof reservedSchema>;
 
 export const linksSchema = z.object({
