@@ -3,7 +3,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
-import { handOn, type Remote, remote } from "../../wire/remote.ts";
+import { answersWithinMs, handOn, type Remote, remote } from "../../wire/remote.ts";
 import { ExpiringRows } from "./expiring-rows.ts";
 import { ImageCache } from "./image-cache.ts";
 import * as links from "./kept-links.ts";
@@ -41,8 +41,12 @@ export interface Expected {
   readonly ref: string;
 }
 
-export function jobMediaObject(namespace: DurableObjectNamespace<JobMedia>, tag: string): Remote<JobMedia> {
-  return remote<JobMedia>(namespace, tag);
+export function jobMediaObject(
+  namespace: DurableObjectNamespace<JobMedia>,
+  tag: string,
+  withinMs: number,
+): Remote<JobMedia> {
+  return remote<JobMedia>(namespace, tag, withinMs);
 }
 
 export class JobMedia extends DurableObject<Env> {
@@ -108,7 +112,7 @@ export class JobMedia extends DurableObject<Env> {
   async find(field: MediaField): Promise<Media | undefined> {
     const kept = this.#links;
     if (kept.of === undefined) return links.find(kept, field);
-    const media = await jobMediaObject(this.env.JOB_MEDIA, kept.of).find(field);
+    const media = await jobMediaObject(this.env.JOB_MEDIA, kept.of, answersWithinMs.asked).find(field);
     return media && handOn(media);
   }
 
@@ -131,7 +135,7 @@ export class JobMedia extends DurableObject<Env> {
   /** The reuse entry that is to go with it. */
   async removeMedia(field: MediaField): Promise<string | undefined> {
     const kept = this.#links;
-    if (kept.of !== undefined) return jobMediaObject(this.env.JOB_MEDIA, kept.of).removeMedia(field);
+    if (kept.of !== undefined) return jobMediaObject(this.env.JOB_MEDIA, kept.of, answersWithinMs.asked).removeMedia(field);
     if (kept.kept.length > 0) this.#putLinks({ ...kept, removed: [...new Set([...kept.removed, field])] });
     return this.#sharing?.flight;
   }
@@ -186,7 +190,7 @@ export class JobMedia extends DurableObject<Env> {
   /** Reuse is comfort: where the others cannot be told, the next one to look at the job tells them. */
   async #land(sharing: links.Sharing, ref: string, status: string): Promise<void> {
     try {
-      const request = sharedRequestObject(this.env.SHARED_REQUEST, sharing.flight);
+      const request = sharedRequestObject(this.env.SHARED_REQUEST, sharing.flight, answersWithinMs.asked);
       await request.land(ref, links.reusableOf(this.#links, status));
       this.#put(row.sharing, { ...sharing, told: status });
     } catch (error) {

@@ -1,8 +1,9 @@
 // Answers from the cache: found by what was asked, handed out under a link of the caller's own, asked about by handle.
 import type { Config } from "../../config.ts";
-import { nameOfFault } from "../../errors.ts";
+import { nameOfFault, Problem } from "../../errors.ts";
 import type { Model, ModelInput } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
+import { answersWithinMs } from "../../wire/remote.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import { ImageCache, isShared, type Reusable } from "./image-cache.ts";
 import { type JobMedia, jobMediaObject } from "./job-media.ts";
@@ -118,7 +119,8 @@ export class Reuse {
 
   /** What a link leads to: KV, and where that does not know yet, the object that was told first. */
   async media({ text, tag, field }: MediaKey): Promise<Media | undefined> {
-    return (await this.#cache.find(text)) ?? (await jobMediaObject(this.#jobs, tag).find(field));
+    const known = await this.#cache.find(text);
+    return known ?? jobMediaObject(this.#jobs, tag, answersWithinMs.needed).find(field).catch(unreached);
   }
 
   /**
@@ -127,12 +129,12 @@ export class Reuse {
    */
   async remove({ text, tag, field }: MediaKey): Promise<void> {
     this.#alive.forget(text);
-    const request = await jobMediaObject(this.#jobs, tag).removeMedia(field);
+    const request = await jobMediaObject(this.#jobs, tag, answersWithinMs.needed).removeMedia(field);
     const own = request !== undefined && !isShared(request) ? request : undefined;
     if (this.#config.reuseScope === "shared") await this.#cache.setLinkState(text, "removed", Date.now());
     if (own !== undefined) {
       this.forget(own);
-      await sharedRequestObject(this.#requests, own).forgetFresh();
+      await sharedRequestObject(this.#requests, own, answersWithinMs.needed).forgetFresh();
       await this.#cache.removeReusable(own);
     }
     await this.#cache.remove(text);
@@ -149,4 +151,8 @@ export class Reuse {
     const output = this.#links.withLinks(media.others ?? {}, [{ key, media }], origin);
     return { status: "COMPLETED", output, delayTime: 0, executionTime: 0 };
   }
+}
+
+function unreached(): never {
+  throw new Problem("UNAVAILABLE", "The image cannot be reached at the moment.", { "Retry-After": "1" });
 }

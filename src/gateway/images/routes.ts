@@ -168,7 +168,7 @@ export const imageOperations: readonly Operation[] = [
     access: "public",
     contentType: "application/octet-stream",
     answer: z.string().meta({ format: "binary" }),
-    errors: ["NOT_FOUND", "GONE", "RANGE_NOT_SATISFIABLE", "MEDIA_REFUSED", "MEDIA_UNAVAILABLE"],
+    errors: ["NOT_FOUND", "GONE", "RANGE_NOT_SATISFIABLE", "MEDIA_REFUSED", "MEDIA_UNAVAILABLE", "UNAVAILABLE"],
   },
   {
     method: "delete",

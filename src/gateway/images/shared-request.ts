@@ -23,8 +23,9 @@ const row = {
 export function sharedRequestObject(
   namespace: DurableObjectNamespace<SharedRequest>,
   name: string,
+  withinMs: number,
 ): Remote<SharedRequest> {
-  return remote<SharedRequest>(namespace, name);
+  return remote<SharedRequest>(namespace, name, withinMs);
 }
 
 export class SharedRequest extends DurableObject<Env> {
@@ -54,7 +55,7 @@ export class SharedRequest extends DurableObject<Env> {
   }
 
   takeOff(leader: string, ref: string, request: string | null): void {
-    const known = this.#rows.get(row.flight(leader), flights.flightSchema);
+    const known = this.#flight(leader);
     if (!known) return;
     const flight = { ...known, ref, request };
     // A job's end may be told before its beginning is: nobody boards what is over.
@@ -85,13 +86,14 @@ export class SharedRequest extends DurableObject<Env> {
     this.#wake();
   }
 
-  /** Held until the upstream's id is known; asked again by the Worker where it was held too long. */
+  /** Held until the upstream's id is known, or the leader lost; asked again by the Worker where it was held too long. */
   async awaitRef(leader: string, holdMs: number): Promise<flights.Takeoff> {
     const known = this.#takeoffOf(leader);
-    if (known !== "waiting") return known;
+    const flight = this.#flight(leader);
+    if (known !== "waiting" || !flight) return known;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.add(resolve);
-    const timer = setTimeout(resolve, holdMs);
+    const timer = setTimeout(resolve, Math.min(holdMs, flights.flightEnd(flight) - this.clock()));
     await promise;
     clearTimeout(timer);
     this.#waiting.delete(resolve);
@@ -122,7 +124,9 @@ export class SharedRequest extends DurableObject<Env> {
     if (!flight) return "over";
     this.#rows.put(row.left(flight.leader, admission), true, flights.flightEnd(flight));
     this.#rows.remove(row.aboard(flight.leader, admission));
-    if (this.#rows.hasAny(row.aboard(flight.leader))) return "others";
+    // Those who stay would wait for a leader that has left.
+    const isLed = flight.ref !== null || flight.leader !== admission;
+    if (isLed && this.#rows.hasAny(row.aboard(flight.leader))) return "others";
     if (flight.ref === null) this.#remove(flight.leader);
     else this.#end(flight, flight.ref, true);
     this.#wake();
@@ -142,6 +146,10 @@ export class SharedRequest extends DurableObject<Env> {
     return this.#rows.list(row.flight(""), flights.flightSchema).sort((one, other) => other.since - one.since);
   }
 
+  #flight(leader: string): flights.Flight | undefined {
+    return this.#rows.get(row.flight(leader), flights.flightSchema);
+  }
+
   #put(flight: flights.Flight): void {
     this.#rows.put(row.flight(flight.leader), flight, flights.flightEnd(flight));
   }
@@ -150,7 +158,7 @@ export class SharedRequest extends DurableObject<Env> {
     const { leader, isShared, request = null } = flight ?? {};
     const ended = { ref, leader, isShared, request: isShared ? request : null };
     const isAsked = mayBeRetried && isShared !== undefined;
-    this.#rows.put(row.ended(ref), ended, this.clock() + (isAsked ? flights.retryableMs : flights.takeoffMs));
+    this.#rows.put(row.ended(ref), ended, this.clock() + (isAsked ? flights.retryableMs : flights.endedMs));
     this.#rows.keepLast(row.ended(""), flights.maxEnded);
     if (flight) this.#remove(flight.leader);
   }
@@ -165,7 +173,7 @@ export class SharedRequest extends DurableObject<Env> {
   }
 
   #takeoffOf(leader: string): flights.Takeoff {
-    const flight = this.#rows.get(row.flight(leader), flights.flightSchema);
+    const flight = this.#flight(leader);
     if (flight) return flight.ref === null ? "waiting" : { ref: flight.ref };
     const landed = this.#rows.list(row.ended(""), flights.endedSchema).find((ended) => ended.leader === leader);
     if (landed) return { ref: landed.ref };
