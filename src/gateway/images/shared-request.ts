@@ -17,6 +17,7 @@ const row = {
   aboard: (leader: string, admission = "") => `rider/${leader}/aboard/${admission}`,
   left: (leader: string, admission: string) => `rider/${leader}/left/${admission}`,
   ended: (ref: string) => `ended/${ref}`,
+  deleted: (key: string) => `deleted/${key}`,
 };
 
 /** The name is one of `reuseCacheKey`: the object and the entry of KV are called alike. */
@@ -35,6 +36,8 @@ export class SharedRequest extends DurableObject<Env> {
   readonly #rows: ExpiringRows;
   #failure: { leader: string; failure: flights.Failure } | undefined;
   #waiting = new Set<() => void>();
+  /** Writes of KV that are under way. */
+  #writes = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -103,7 +106,8 @@ export class SharedRequest extends DurableObject<Env> {
   /** The job is at its end; with an answer that others may have it is kept for them. */
   land(ref: string, entry: Reusable | undefined): void {
     const now = this.clock();
-    const reusable = entry && isReusableAt(entry.media, now) ? entry : undefined;
+    const mayServe = entry && isReusableAt(entry.media, now) && !this.#rows.has(row.deleted(entry.key));
+    const reusable = mayServe ? entry : undefined;
     if (this.#rows.has(row.ended(ref)) && !reusable) return;
     if (reusable) this.#rows.put(row.fresh, reusable, now + flights.freshMs);
     // An older flight's end is not the end of one that began since.
@@ -113,7 +117,17 @@ export class SharedRequest extends DurableObject<Env> {
       !reusable,
     );
     const name = this.ctx.id.name;
-    if (reusable && name !== undefined) this.ctx.waitUntil(comfort(this.#cache.putReusable(name, reusable, now)));
+    if (reusable && name !== undefined) this.ctx.waitUntil(comfort(this.#write(name, reusable, now)));
+  }
+
+  async #write(name: string, entry: Reusable, now: number): Promise<void> {
+    this.#writes++;
+    try {
+      await this.#cache.putReusable(name, entry, now);
+    } finally {
+      this.#writes--;
+    }
+    if (this.#rows.has(row.deleted(entry.key))) await this.#cache.removeReusable(name);
   }
 
   /** Asked again, since an answer may be lost, it tells the same. */
@@ -133,8 +147,17 @@ export class SharedRequest extends DurableObject<Env> {
     return "nobody";
   }
 
-  forgetFresh(): void {
+  /**
+   * Its owner deleted the link: the answer serves nobody any more, also where it is still on its way here. False where a
+   * write of KV that is under way may bring it back: asked again, it goes again.
+   */
+  async forget(key: string): Promise<boolean> {
     this.#rows.remove(row.fresh);
+    this.#rows.put(row.deleted(key), true, this.clock() + flights.freshMs);
+    const isGone = this.#writes === 0;
+    const name = this.ctx.id.name;
+    if (name !== undefined) await this.#cache.removeReusable(name);
+    return isGone;
   }
 
   override alarm(): Promise<void> {

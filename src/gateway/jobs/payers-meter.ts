@@ -111,9 +111,10 @@ export class PayersMeter {
   }
 
   /** A hit costs no money: a meter that cannot be reached keeps nobody from it, unless a key may stand for another call. */
-  async countHit(hit: Hit): Promise<Admitted | undefined> {
+  async countHit(hit: Hit): Promise<Admitted | "removed" | undefined> {
     try {
-      return admittedOr(await this.#repeated((meter) => meter.countHit(hit)));
+      const answer = await this.#repeated((meter) => meter.countHit(hit));
+      return answer === "removed" ? answer : admittedOr(answer);
     } catch (error) {
       if (error instanceof Problem) throw error;
       if (hit.named) throw meterAway();
