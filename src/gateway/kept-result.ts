@@ -1,15 +1,23 @@
 // Final results that a meter's alarm fetched for an owner who did not ask in time.
 import { limits } from "../contract/limits.ts";
+import { isFinal } from "../contract/states.ts";
 import { inTime } from "../wire/in-time.ts";
 import { answersWithinMs } from "../wire/remote.ts";
+import { jobIn, type UpstreamJob } from "./upstream-answer.ts";
 
 /** A handle proves whose the admission is, so the key need not say it. */
 export function resultKey(admission: string): string {
   return `result/${admission}`;
 }
 
-export function keptResult(kept: KVNamespace, admission: string): Promise<string | null> {
-  return kept.get(resultKey(admission)).catch(() => null);
+export async function keptResult(kept: KVNamespace, admission: string): Promise<UpstreamJob | undefined> {
+  return endedJob(await kept.get(resultKey(admission)).catch(() => null));
+}
+
+/** A result as it is kept; what cannot be read, or is no job's end, is none. */
+export function endedJob(text: string | null | undefined): UpstreamJob | undefined {
+  const job = jobIn(text ?? "");
+  return job && isFinal(job.status) ? job : undefined;
 }
 
 /** Of a larger result all but its output is kept. */

@@ -69,6 +69,16 @@ export async function readJson(answered: Answered): Promise<unknown> {
   throw new Problem("UPSTREAM_TOO_LARGE", "The model service's answer is too large.");
 }
 
+/** Undefined for what is none. */
+export function jobIn(text: string): UpstreamJob | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && isJob(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function asJob(value: unknown): UpstreamJob {
   if (isObject(value) && isJob(value)) return "webhook" in value || "input" in value ? withoutRequest(value) : value;
   throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");

@@ -1,14 +1,15 @@
-// How slowly a client may send a body: one that sends nothing, or next to nothing, holds memory and a place for nothing.
+// How slowly a body may be sent, by a client or by a source of media: who sends next to nothing holds memory and a place for
+// nothing.
 
 /** A body may pause for so long. Waiting uses it up, and each byte gives some of it back. */
 const patienceMs = 10_000;
 const leastBytesPerSecond = 1024;
-/** What a read waits for is seen only once it is there: of a client that was fast until then, at most so much. */
+/** What a read waits for is seen only once it is there: of a sender that was fast until then, at most so much. */
 const mostAtOnce = 64 * 1024;
 /** What came in such a time may be twice as much the next time. */
 const fastMs = 100;
 
-/** The client sends too slowly. */
+/** The body is sent too slowly. */
 export class TooSlow extends Error {}
 
 /** The pace of one body. Only the time counts in which its bytes were waited for. */

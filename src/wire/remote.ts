@@ -1,5 +1,5 @@
 // A Durable Object as its callers see it: the same methods, each a promise.
-import { inTime } from "./in-time.ts";
+import { inTime, TookTooLong } from "./in-time.ts";
 
 /**
  * How long a call may take: an object that takes it and never answers holds nobody. A user waits for what is needed and goes
@@ -39,4 +39,25 @@ export function timed<T extends object>(stub: T, withinMs: number): T {
       return (...args: unknown[]) => inTime(withinMs, call[method]?.(...args) ?? Promise.reject(new TypeError()));
     },
   });
+}
+
+/** Between the tries of a call whose answer was lost. */
+const pausesMs = [50, 400];
+
+/** For what may be done twice. Not where a caller has waited for long enough already. */
+export async function repeated<T>(ask: () => Promise<T>): Promise<T> {
+  for (const pauseMs of pausesMs) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof TookTooLong) throw error;
+      await scheduler.wait(pauseMs);
+    }
+  }
+  return ask();
+}
+
+/** The object has more calls waiting than it can answer: the runtime says so, and that another try makes it worse. */
+export function isOverloaded(error: unknown): boolean {
+  return error instanceof Error && "overloaded" in error && error.overloaded === true;
 }

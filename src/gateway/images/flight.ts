@@ -7,12 +7,17 @@ import type { Reusable } from "./image-cache.ts";
 
 /** KV tells for a minute that there is nothing after it was asked too early. */
 export const freshMs = 2 * 60_000;
-/** Longer than any submit may take: a leader that has not told the upstream's id by then is lost. */
-export const takeoffMs = 60_000;
+/**
+ * A leader that has not told the upstream's id by then is lost, and one of those who wait leads instead. One that was only slow
+ * goes on alone: its job is its own.
+ */
+export const takeoffMs = 20_000;
 /** Whoever boards later than this could find that the upstream has forgotten the job. */
 const boardingMs = 15 * 60_000;
 /** As long may a job last that is asked for without a policy: so long its riders are known. */
 export const flightMs = limits.ttlMs.default + limits.runRetentionMs;
+/** Riders that come late still find how a job ended. */
+export const endedMs = 60_000;
 /** As long does the upstream keep a failed job, so that it may be retried. */
 export const retryableMs = limits.runRetentionMs;
 /** Ended jobs of one request that are known at once, and with the failed ones what they were asked. */
@@ -34,7 +39,7 @@ export const flightSchema = z.object({
 });
 export type Flight = z.infer<typeof flightSchema>;
 
-/** A job at its end: riders that come late still find it. */
+/** A job at its end. */
 export const endedSchema = z.object({
   ref: z.string(),
   leader: z.string().optional(),
@@ -55,7 +60,7 @@ export type Boarded =
 export type Takeoff =
   | { readonly ref: string }
   | { readonly failure: Failure }
-  /** The flight was given up without a reason for others, or nobody knows of it: board again. */
+  /** The flight was given up without a reason for others, its leader is lost, or nobody knows of it: board again. */
   | "none"
   | "waiting";
 

@@ -1,14 +1,13 @@
 // The Worker's side of a flight: boards, waits for the upstream's id, and asks again where the object restarted.
 import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
-import type { Boarded, Failure, Sharing, Takeoff } from "./flight.ts";
+import { answersWithinMs, isOverloaded, type Remote, repeated } from "../../wire/remote.ts";
+import { type Boarded, type Failure, type Sharing, type Takeoff, takeoffMs } from "./flight.ts";
 import { type JobMedia, jobMediaObject } from "./job-media.ts";
 import type { Rider } from "./kept-links.ts";
 import { type JobOfOwner, type MediaKeys, mediaKeysOf } from "./media-key.ts";
 import { type SharedRequest, sharedRequestObject } from "./shared-request.ts";
 
-/** As long may a leader take to get its job to the upstream. */
-const waitMs = 60_000;
 const holdMs = 20_000;
 const pauseMs = 50;
 /** In characters; a longer request is not held for a retry. */
@@ -25,36 +24,42 @@ export class Flights {
     this.#requests = env.SHARED_REQUEST;
   }
 
-  board(name: string, admission: string): Promise<Boarded> {
-    return sharedRequestObject(this.#requests, name).board(admission);
+  /** Undefined where nobody can be asked: then the request goes alone. Not where too many ask: each of them would pay. */
+  async board(name: string, admission: string): Promise<Boarded | undefined> {
+    try {
+      return await this.#request(name).board(admission);
+    } catch (error) {
+      if (isOverloaded(error)) throw tooManyAsk;
+      return undefined;
+    }
   }
 
   /** The leader's job is the upstream's: its riders may follow it. */
   async takeOff(name: string, leader: string, ref: string, request: string): Promise<void> {
     const held = request.length <= maxRequestLength ? request : null;
-    await sharedRequestObject(this.#requests, name).takeOff(leader, ref, held);
+    await repeated(() => this.#request(name).takeOff(leader, ref, held));
   }
 
   /** A flight that has forgotten the job may have had others in it: then nobody runs it again for all. */
   async sharingOf(job: JobOfOwner, admission: string): Promise<Sharing> {
-    const sharing = await jobMediaObject(this.#jobs, this.#keys.tagOf(job)).sharing(admission);
+    const sharing = await this.#job(job).sharing(admission);
     if (!sharing) return "alone";
-    return (await sharedRequestObject(this.#requests, sharing.flight).sharingOf(job.ref)) ?? { request: null };
+    return (await this.#request(sharing.flight).sharingOf(job.ref)) ?? { request: null };
   }
 
   /** The leader did not get there. A failure is everybody's; without one somebody else leads. */
   async ground(name: string, leader: string, failure: Failure | undefined): Promise<void> {
-    await sharedRequestObject(this.#requests, name).ground(leader, failure);
+    await repeated(() => this.#request(name).ground(leader, failure));
   }
 
   /** Off again before it took off. */
   async unboard(name: string, admission: string): Promise<void> {
-    await sharedRequestObject(this.#requests, name).leave(admission);
+    await this.#request(name).leave(admission);
   }
 
-  /** Undefined where the flight was given up: board again. Throws what its leader met with. */
+  /** Undefined where the flight was given up, or its leader is lost: board again. Throws what its leader met with. */
   async awaitRef(name: string, leader: string): Promise<string | undefined> {
-    const over = AbortSignal.timeout(waitMs);
+    const over = AbortSignal.timeout(takeoffMs);
     while (!over.aborted) {
       const takeoff = await this.#ask(name, leader);
       if (takeoff === "none") return undefined;
@@ -62,13 +67,14 @@ export class Flights {
       if ("ref" in takeoff) return takeoff.ref;
       throw new Problem(takeoff.failure.code, takeoff.failure.detail);
     }
-    throw new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
+    return undefined;
   }
 
   async #ask(name: string, leader: string): Promise<Takeoff> {
     try {
-      return await sharedRequestObject(this.#requests, name).awaitRef(leader, holdMs);
-    } catch {
+      return await this.#request(name, holdMs + answersWithinMs.comfort).awaitRef(leader, holdMs);
+    } catch (error) {
+      if (isOverloaded(error)) throw tooManyAsk;
       await scheduler.wait(pauseMs);
       return "waiting";
     }
@@ -76,22 +82,31 @@ export class Flights {
 
   /** So that the job's end finds its flight, whoever sees it. */
   async expect(name: string, job: JobOfOwner, admission: string, rider: "lead" | "joined"): Promise<void> {
-    const tag = this.#keys.tagOf(job);
-    await jobMediaObject(this.#jobs, tag).expect({ admission, rider, flight: name, ref: job.ref });
+    await this.#job(job).expect({ admission, rider, flight: name, ref: job.ref });
   }
 
   /** Takes the admission off a job that goes on for others. */
   async leave(job: JobOfOwner, admission: string): Promise<Leaving> {
-    const object = jobMediaObject(this.#jobs, this.#keys.tagOf(job));
+    const object = this.#job(job, answersWithinMs.needed);
     const sharing = await object.sharing(admission);
     if (!sharing) return "alone";
     if (sharing.rider === "detached") return "detached";
-    const left = await sharedRequestObject(this.#requests, sharing.flight).leave(admission);
+    const left = await this.#request(sharing.flight, answersWithinMs.needed).leave(admission);
     if (left === "over") return sharing.rider === "lead" ? "alone" : "over";
     if (left === "nobody") return "alone";
     return (await object.detach(admission)) ?? "detached";
   }
+
+  #job(job: JobOfOwner, withinMs = answersWithinMs.comfort): Remote<JobMedia> {
+    return jobMediaObject(this.#jobs, this.#keys.tagOf(job), withinMs);
+  }
+
+  #request(name: string, withinMs = answersWithinMs.comfort): Remote<SharedRequest> {
+    return sharedRequestObject(this.#requests, name, withinMs);
+  }
 }
+
+const tooManyAsk = new Problem("UNAVAILABLE", "Too many ask for the same at the moment.", { "Retry-After": "5" });
 
 /**
  * How an admission rode that has got off; `detached` had done so before. `alone` has the job to itself. `over` has joined a job

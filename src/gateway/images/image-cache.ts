@@ -2,14 +2,14 @@
 import * as z from "zod";
 import { nameOfFault } from "../../errors.ts";
 import { type Media, mediaSchema } from "./media.ts";
-import { endOf } from "./media-key.ts";
+import { endOf, mediaKeySchema } from "./media-key.ts";
 
 /** KV refuses a shorter lifetime than a minute by its own clock, which may be ahead of ours. */
 const minLifetimeMs = 90_000;
 /** As old may an answer of KV be: a deleted link is gone within it. */
 const cacheMs = 60_000;
 
-export const reusableSchema = z.object({ key: z.string(), media: mediaSchema });
+export const reusableSchema = z.object({ key: mediaKeySchema, media: mediaSchema });
 /** An answer that another request may have: the first one's media and its key. */
 export type Reusable = z.infer<typeof reusableSchema>;
 

@@ -3,16 +3,19 @@ import { DurableObject } from "cloudflare:workers";
 import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
-import { handOn, type Remote, remote } from "../../wire/remote.ts";
+import { answersWithinMs, handOn, type Remote, remote } from "../../wire/remote.ts";
 import { ExpiringRows } from "./expiring-rows.ts";
-import { ImageCache } from "./image-cache.ts";
+import { ImageCache, isShared } from "./image-cache.ts";
 import * as links from "./kept-links.ts";
 import type { Media } from "./media.ts";
 import { endOf } from "./media-key.ts";
 import { sharedRequestObject } from "./shared-request.ts";
 
-/** A write of KV that failed is tried again after this, and ever more seldom while it fails. */
+/** What KV did not take is tried again after this, and then after as long as it has failed. */
 const retryMs = { min: 10_000, max: 60 * 60_000 };
+
+/** An isolate that makes a link to another's answer tells nobody: so long it may be about to. */
+const makingMs = 30_000;
 
 /** The rows' names. */
 const row = {
@@ -41,8 +44,12 @@ export interface Expected {
   readonly ref: string;
 }
 
-export function jobMediaObject(namespace: DurableObjectNamespace<JobMedia>, tag: string): Remote<JobMedia> {
-  return remote<JobMedia>(namespace, tag);
+export function jobMediaObject(
+  namespace: DurableObjectNamespace<JobMedia>,
+  tag: string,
+  withinMs: number,
+): Remote<JobMedia> {
+  return remote<JobMedia>(namespace, tag, withinMs);
 }
 
 export class JobMedia extends DurableObject<Env> {
@@ -52,6 +59,8 @@ export class JobMedia extends DurableObject<Env> {
   readonly #rows: ExpiringRows;
   /** A job that ended before anybody said that it is shared. */
   #endedAs: Sight | undefined;
+  /** Writes of KV that are under way. */
+  #writes = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -60,7 +69,7 @@ export class JobMedia extends DurableObject<Env> {
       ctx,
       "job-media",
       () => this.clock(),
-      () => this.#write(),
+      async () => this.ctx.waitUntil(this.#tellKv()),
     );
   }
 
@@ -74,11 +83,11 @@ export class JobMedia extends DurableObject<Env> {
   /** The first word on the job's media counts, and is written to KV once. */
   conclude(sight: Sight): Concluded {
     const before = this.#links;
-    const after = links.keep(before, sight.media, this.#reserved);
+    const after = links.keep(before, sight.media, this.#reserved, this.clock());
     if (after !== before) {
       this.#putLinks(after);
       this.#rows.remove(row.reserved);
-      this.ctx.waitUntil(this.#write());
+      this.ctx.waitUntil(this.#tellKv());
     }
     this.#endedAs = sight;
     if (isFinal(sight.status)) this.#tellOthers(sight);
@@ -102,13 +111,13 @@ export class JobMedia extends DurableObject<Env> {
 
   /** Links that were handed out before the job's own name was known: its own object tells what they lead to. */
   mirror(of: string, kept: readonly links.Keyed[]): void {
-    if (this.#links.kept.length === 0) this.#putLinks({ of, kept: [...kept], removed: [], written: true });
+    if (this.#links.kept.length === 0) this.#putLinks({ ...links.noLinks, of, kept: [...kept] });
   }
 
   async find(field: MediaField): Promise<Media | undefined> {
     const kept = this.#links;
     if (kept.of === undefined) return links.find(kept, field);
-    const media = await jobMediaObject(this.env.JOB_MEDIA, kept.of).find(field);
+    const media = await this.#other(kept.of).find(field);
     return media && handOn(media);
   }
 
@@ -128,16 +137,20 @@ export class JobMedia extends DurableObject<Env> {
     return rider;
   }
 
-  /** The reuse entry that is to go with it. */
-  async removeMedia(field: MediaField): Promise<string | undefined> {
+  /** The link, and the answer to the same request with it. False where KV did not take it: the alarm asks again. */
+  async remove(field: MediaField, key: string): Promise<boolean> {
     const kept = this.#links;
-    if (kept.of !== undefined) return jobMediaObject(this.env.JOB_MEDIA, kept.of).removeMedia(field);
-    if (kept.kept.length > 0) this.#putLinks({ ...kept, removed: [...new Set([...kept.removed, field])] });
-    return this.#sharing?.flight;
+    if (kept.of !== undefined) return this.#other(kept.of).remove(field, key);
+    this.#putLinks(links.remove(kept, field, key, this.clock()));
+    return this.#tellKv();
   }
 
   override alarm(): Promise<void> {
     return this.#rows.ring();
+  }
+
+  #other(tag: string): Remote<JobMedia> {
+    return jobMediaObject(this.env.JOB_MEDIA, tag, answersWithinMs.asked);
   }
 
   get #links(): links.KeptLinks {
@@ -160,20 +173,55 @@ export class JobMedia extends DurableObject<Env> {
     this.#rows.put(row.links, kept, links.keptUntil(this.clock(), kept.kept));
   }
 
-  /** Armed before it is tried: whatever becomes of this object, KV has the links in the end. */
-  async #write(): Promise<void> {
-    const kept = this.#links;
+  /** Armed before it is tried: whatever becomes of this object, KV hears of it in the end. False where it did not yet. */
+  async #tellKv(): Promise<boolean> {
     const now = this.clock();
-    const unwritten = kept.written ? [] : links.left(kept).filter(({ media }) => media.expiresAt > now);
+    const { unwritten, undeleted } = links.owedOf(this.#links, now);
+    if (unwritten.length + undeleted.length === 0) return true;
+    const failingMs = now - this.#links.owedSince;
+    this.#rows.wakeAt(now + Math.min(retryMs.max, Math.max(retryMs.min, failingMs)));
+    const isOnlyOne = this.#writes === 0;
+    try {
+      const deleting = Promise.all(undeleted.map((key) => this.#delete(key, now)));
+      await Promise.all([this.#write(unwritten, now), deleting]);
+      // A write that is under way may land after a deletion, which is then owed once more.
+      const isGone = await deleting;
+      const deleted = undeleted.filter((_, at) => isOnlyOne && isGone[at]);
+      this.#putLinks(links.paid(this.#links, { unwritten, undeleted: deleted }));
+    } catch {
+      console.warn(JSON.stringify({ binding: "IMAGES", problem: "links were not written or deleted, and will be" }));
+      return false;
+    }
+    return unwritten.length === 0 || this.#tellKv();
+  }
+
+  async #write(unwritten: readonly links.Keyed[], now: number): Promise<void> {
     if (unwritten.length === 0) return;
-    const failingMs = now - Math.min(...unwritten.map(({ media }) => media.completedAt));
-    this.#rows.wakeAt(now + Math.min(retryMs.max, Math.max(retryMs.min, failingMs / 4)));
+    this.#writes++;
     try {
       await Promise.all(unwritten.map(({ key, media }) => this.#cache.put(key, media, now)));
-      this.#putLinks({ ...this.#links, written: true });
-    } catch {
-      console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not written, and will be" }));
+    } finally {
+      this.#writes--;
     }
+  }
+
+  /** What the link leads to goes last: until then its owner may ask for the same again. False where something may come back. */
+  async #delete(key: string, now: number): Promise<boolean> {
+    const isForgotten = await this.#forgetAnswer(key, now);
+    await this.#cache.remove(key);
+    return isForgotten;
+  }
+
+  /** In a scope of its owner's own the answer goes with the link. A shared one stays for the others, who have links of their own. */
+  async #forgetAnswer(key: string, now: number): Promise<boolean> {
+    const request = this.#sharing?.flight;
+    if (request !== undefined && !isShared(request)) {
+      return sharedRequestObject(this.env.SHARED_REQUEST, request, answersWithinMs.asked).forget(key);
+    }
+    const { kept, owedSince } = this.#links;
+    const isOfOthers = kept.length === 0;
+    if (request !== undefined || isOfOthers) await this.#cache.setLinkState(key, "removed", now);
+    return !isOfOthers || now - owedSince >= makingMs;
   }
 
   /** Once an end: a retry may give the job another one. */
@@ -186,7 +234,7 @@ export class JobMedia extends DurableObject<Env> {
   /** Reuse is comfort: where the others cannot be told, the next one to look at the job tells them. */
   async #land(sharing: links.Sharing, ref: string, status: string): Promise<void> {
     try {
-      const request = sharedRequestObject(this.env.SHARED_REQUEST, sharing.flight);
+      const request = sharedRequestObject(this.env.SHARED_REQUEST, sharing.flight, answersWithinMs.asked);
       await request.land(ref, links.reusableOf(this.#links, status));
       this.#put(row.sharing, { ...sharing, told: status });
     } catch (error) {

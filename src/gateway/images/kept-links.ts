@@ -3,9 +3,9 @@ import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { type MediaField, mediaFields } from "../../contract/media-fields.ts";
 import { type Media, mediaSchema } from "./media.ts";
-import { endOf } from "./media-key.ts";
+import { endOf, mediaKeySchema } from "./media-key.ts";
 
-export const keyedSchema = z.object({ key: z.string(), media: mediaSchema });
+export const keyedSchema = z.object({ key: mediaKeySchema, media: mediaSchema });
 export type Keyed = z.infer<typeof keyedSchema>;
 
 /** A key that an answer may carry, and when its link ends, as far as that is known. */
@@ -19,7 +19,7 @@ export const riderSchema = z.enum(["lead", "joined", "detached"]);
 export type Rider = z.infer<typeof riderSchema>;
 
 /** Keys that an answer handed out while it streamed: what they lead to is known at its end. */
-export const reservedSchema = z.partialRecord(z.enum(mediaFields), z.string());
+export const reservedSchema = z.partialRecord(z.enum(mediaFields), mediaKeySchema);
 export type Reserved = z.infer<typeof reservedSchema>;
 
 export const linksSchema = z.object({
@@ -28,12 +28,16 @@ export const linksSchema = z.object({
   removed: z.array(z.enum(mediaFields)),
   /** KV has them. */
   written: z.boolean(),
+  /** Keys of removed ones that KV may still have. */
+  undeleted: z.array(mediaKeySchema).default([]),
+  /** Since when KV is to be told something. */
+  owedSince: z.int().default(0),
   /** The tag of the job's own object, where links went out before its name was known: that one says what is left. */
   of: z.string().optional(),
 });
 export type KeptLinks = z.infer<typeof linksSchema>;
 
-export const noLinks: KeptLinks = { kept: [], removed: [], written: true };
+export const noLinks: KeptLinks = { kept: [], removed: [], written: true, undeleted: [], owedSince: 0 };
 
 /** The job as others of the same request know it, and the end that they were told last. */
 export const sharingSchema = z.object({ flight: z.string(), ref: z.string(), told: z.string().optional() });
@@ -47,9 +51,34 @@ export function keptUntil(now: number, links: readonly Keyed[] = []): number {
   return Math.max(now + openMs, ...links.map(({ media }) => media.expiresAt));
 }
 
-export function keep(links: KeptLinks, media: readonly Keyed[], reserved: Reserved): KeptLinks {
+export function keep(links: KeptLinks, media: readonly Keyed[], reserved: Reserved, now: number): KeptLinks {
   if (links.kept.length > 0 || media.length === 0) return links;
-  return { ...links, kept: media.map((one) => underReserved(one, reserved)), written: false };
+  return { ...links, kept: media.map((one) => underReserved(one, reserved)), written: false, owedSince: now };
+}
+
+export function remove(links: KeptLinks, field: MediaField, key: string, now: number): KeptLinks {
+  const removed = [...new Set([...links.removed, field])];
+  return { ...links, removed, undeleted: [...new Set([...links.undeleted, key])], owedSince: now };
+}
+
+/** What KV is to be told. */
+export interface Owed {
+  readonly unwritten: readonly Keyed[];
+  readonly undeleted: readonly string[];
+}
+
+export function owedOf(links: KeptLinks, now: number): Owed {
+  const unwritten = links.written ? [] : left(links).filter(({ media }) => media.expiresAt > now);
+  return { unwritten, undeleted: links.undeleted };
+}
+
+/** KV was told; meanwhile more may be owed. */
+export function paid(links: KeptLinks, { unwritten, undeleted }: Owed): KeptLinks {
+  return {
+    ...links,
+    written: links.written || unwritten.length > 0,
+    undeleted: links.undeleted.filter((key) => !undeleted.includes(key)),
+  };
 }
 
 /** A link may end before its key does, not after it: who looks later than the first does not make it longer. */

@@ -5,6 +5,7 @@ import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
 import type { Model } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
+import { answersWithinMs, type Remote } from "../../wire/remote.ts";
 import type { Ending } from "../quota/metering.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
 import { type Concluded, type JobMedia, jobMediaObject } from "./job-media.ts";
@@ -82,7 +83,7 @@ export class Links {
     try {
       const tag = this.#keys.tagOf({ owner, model, ref: ref ?? admission });
       const key = this.#keys.mint(tag, field, expiresAt);
-      return ref === undefined ? { key, expiresAt } : await jobMediaObject(this.#jobs, tag).reserve(field, key);
+      return ref === undefined ? { key, expiresAt } : await this.#job(tag).reserve(field, key);
     } catch (error) {
       logUnkept(error);
       return undefined;
@@ -92,7 +93,7 @@ export class Links {
   /** What was handed out belongs to no good end: the job may have another one. */
   async withdraw({ owner, model, ref }: Pick<EndedJob, "owner" | "model" | "ref">): Promise<void> {
     try {
-      await jobMediaObject(this.#jobs, this.#keys.tagOf({ owner, model, ref })).withdraw();
+      await this.#job(this.#keys.tagOf({ owner, model, ref })).withdraw();
     } catch (error) {
       logUnkept(error);
     }
@@ -118,8 +119,7 @@ export class Links {
     const seen = this.#seen.get(job.admission, now);
     if (seen || !mayReuse(job.known, this.#config)) return seen?.rider === "detached";
     try {
-      const object = jobMediaObject(this.#jobs, this.#keys.tagOf(job));
-      return (await object.riderOf(job.admission)) === "detached";
+      return (await this.#job(this.#keys.tagOf(job)).riderOf(job.admission)) === "detached";
     } catch (error) {
       logUnkept(error);
       return false;
@@ -143,14 +143,18 @@ export class Links {
       );
       if (early && early.size > 0) {
         const name = this.#keys.tagOf({ owner, model, ref: admission });
-        await jobMediaObject(this.#jobs, name).mirror(tag, keyed);
+        await this.#job(name).mirror(tag, keyed);
       }
       const sight = { admission, ref, status: answer.status, media: keyed };
-      return await jobMediaObject(this.#jobs, tag).conclude(sight);
+      return await this.#job(tag).conclude(sight);
     } catch (error) {
       logUnkept(error);
       return nothing;
     }
+  }
+
+  #job(tag: string): Remote<JobMedia> {
+    return jobMediaObject(this.#jobs, tag, answersWithinMs.comfort);
   }
 
   #presented(answer: UpstreamJob, { kept, rider }: Concluded, origin: string | undefined): Presented {

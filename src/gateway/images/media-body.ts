@@ -1,4 +1,6 @@
-// A file on its way: its first bytes, which were looked at, and then the rest, never held whole and never past the limit.
+// A file on its way: its first bytes, which were looked at, and then the rest, never held whole and never past the limit. A
+// source that stalls is left.
+import { Pace } from "../../wire/pace.ts";
 import { maxMediaBytes, type Opened } from "./source.ts";
 
 const blockBytes = 256 * 1024;
@@ -7,20 +9,18 @@ const blockBytes = 256 * 1024;
  * The stream, and the work of filling it: whether all of the file went through. It never throws: a source that breaks leaves
  * the stream broken.
  */
-export function rejoin(opened: Pick<Opened, "response" | "head" | "rest" | "size">): {
+export function rejoin({ head, rest, size }: Pick<Opened, "head" | "rest" | "size">): {
   readonly stream: ReadableStream<Uint8Array>;
   readonly work: Promise<boolean>;
 } {
-  const { head, rest, size } = opened;
   const { readable, writable } = size === undefined ? new IdentityTransformStream() : new FixedLengthStream(size);
   const writer = writable.getWriter();
   const flow = async () => {
     await writer.write(head);
-    if (size === undefined) return pump(writer, head.byteLength, rest);
-    // What states its size is held to it by the stream: the runtime carries it on by itself.
-    writer.releaseLock();
-    rest.releaseLock();
-    await opened.response.body?.pipeTo(writable);
+    const sent = await pump(writer, head.byteLength, rest);
+    // The stream breaks off there too, and its writer does not hear of it.
+    if (size !== undefined && sent !== size) throw new Error("shorter than stated");
+    await writer.close();
   };
   const work = flow().then(
     () => true,
@@ -32,15 +32,19 @@ export function rejoin(opened: Pick<Opened, "response" | "head" | "rest" | "size
   return { stream: readable, work };
 }
 
+/** How much there was. Who reads slowly costs the source no time: only reads are timed. */
 async function pump(
   to: WritableStreamDefaultWriter<Uint8Array>,
   begun: number,
   rest: ReadableStreamBYOBReader,
-): Promise<void> {
+): Promise<number> {
+  const pace = new Pace();
   let sent = begun;
   let block: ArrayBufferLike = new ArrayBuffer(blockBytes);
   for (;;) {
-    const read = await rest.readAtLeast(blockBytes, new Uint8Array(block));
+    const { least } = pace;
+    const reading = rest.readAtLeast(least, new Uint8Array(block));
+    const read = await pace.take(reading, ({ value }) => value?.byteLength ?? 0);
     const { value } = read as { value?: Uint8Array };
     if (value && value.byteLength > 0) {
       sent += value.byteLength;
@@ -48,7 +52,6 @@ async function pump(
       await to.write(value);
       block = value.buffer;
     }
-    if (read.done || !value || value.byteLength < blockBytes) break;
+    if (read.done || !value || value.byteLength < least) return sent;
   }
-  await to.close();
 }

@@ -1,4 +1,5 @@
 // The key of a media link. It says when it ends and proves itself: one that is made up or over costs no storage call.
+import * as z from "zod";
 import type { Config } from "../../config.ts";
 import type { MediaField } from "../../contract/media-fields.ts";
 import { oncePer } from "../../wire/once-per.ts";
@@ -6,6 +7,9 @@ import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing
 
 const letters = { image_url: "i", video_url: "v", audio_url: "a" } as const satisfies Record<MediaField, string>;
 const pattern = /^(([0-9a-f]{32})-([iva])([0-9a-z]{9}))-([0-9a-f]{16})$/;
+
+/** As it is kept; whether it was minted here is asked where somebody brings it. */
+export const mediaKeySchema = z.string().regex(pattern);
 
 /** Of one owner's job, whoever of its admissions is asked about: joiners share it. */
 export interface JobOfOwner {

@@ -3,7 +3,8 @@ import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { isMediaField, mediaFields } from "../../contract/media-fields.ts";
 
-const moment = z.int().min(0);
+/** As far as a date reaches. */
+const moment = z.int().min(0).max(8.64e15);
 
 export const mediaSchema = z.object({
   url: z.string(),

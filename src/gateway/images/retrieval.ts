@@ -124,9 +124,10 @@ async function relayPart(
     throw new Problem("MEDIA_UNAVAILABLE", "The media's own server answered another part than the one asked for.");
   }
   const { from, to, size } = content;
-  const { readable, writable } = new FixedLengthStream(to - from + 1);
-  retrieval.waitUntil(response.body.pipeTo(writable).catch(() => {}));
-  return part(retrieval, readable, { from, to, size }, kind);
+  const rest = response.body.getReader({ mode: "byob" });
+  const { stream, work } = rejoin({ head: new Uint8Array(), rest, size: to - from + 1 });
+  retrieval.waitUntil(work);
+  return part(retrieval, stream, { from, to, size }, kind);
 }
 
 function part(

@@ -1,17 +1,17 @@
 // Answers from the cache: found by what was asked, handed out under a link of the caller's own, asked about by handle.
 import type { Config } from "../../config.ts";
-import { nameOfFault } from "../../errors.ts";
+import { nameOfFault, Problem } from "../../errors.ts";
 import type { Model, ModelInput } from "../../models/model.ts";
 import { BoundedMemory } from "../../wire/bounded-memory.ts";
+import { answersWithinMs, type Remote } from "../../wire/remote.ts";
 import type { UpstreamJob } from "../upstream-answer.ts";
-import { ImageCache, isShared, type Reusable } from "./image-cache.ts";
+import { ImageCache, isShared, type LinkState, type Reusable } from "./image-cache.ts";
 import { type JobMedia, jobMediaObject } from "./job-media.ts";
 import type { Keyed } from "./kept-links.ts";
 import type { Links } from "./links.ts";
 import type { Media } from "./media.ts";
 import { type MediaKey, type MediaKeys, mediaKeysOf } from "./media-key.ts";
 import { isReusable, isReusableAt, nameReuse } from "./reuse-key.ts";
-import { type SharedRequest, sharedRequestObject } from "./shared-request.ts";
 
 export interface Asker {
   readonly owner: string;
@@ -25,7 +25,7 @@ interface OwnLink {
 
 const cachedPrefix = "cached-";
 const rememberedCharacters = 256 * 1024;
-/** As long may a link that its owner deleted elsewhere still be handed out here: KV itself serves it as long. */
+/** As long may a link that its owner deleted elsewhere still be handed out and served here: KV itself tells of it as long. */
 const rememberMs = 60_000;
 /** KV may answer as late as it is asked to, and what it said is remembered as long again: together a minute, too. */
 const foundMs = 30_000;
@@ -36,19 +36,17 @@ export class Reuse {
   readonly #cache: ImageCache;
   readonly #keys: MediaKeys;
   readonly #jobs: DurableObjectNamespace<JobMedia>;
-  readonly #requests: DurableObjectNamespace<SharedRequest>;
   readonly #links: Links;
-  /** Links that an answer from the cache may carry: their owners had not deleted them a while ago. */
-  readonly #alive = new BoundedMemory<true>(rememberedCharacters);
+  /** Links that an answer from the cache may carry, and those that were deleted here, which KV may still tell of. */
+  readonly #states = new BoundedMemory<LinkState>(rememberedCharacters);
   /** Answers that were found a moment ago: asked again they cost no read of KV. */
   readonly #found = new BoundedMemory<Reusable>(foundCharacters);
 
-  constructor(config: Config, env: Pick<Env, "IMAGES" | "JOB_MEDIA" | "SHARED_REQUEST">, links: Links) {
+  constructor(config: Config, env: Pick<Env, "IMAGES" | "JOB_MEDIA">, links: Links) {
     this.#config = config;
     this.#cache = new ImageCache(env.IMAGES);
     this.#keys = mediaKeysOf(config);
     this.#jobs = env.JOB_MEDIA;
-    this.#requests = env.SHARED_REQUEST;
     this.#links = links;
   }
 
@@ -72,7 +70,9 @@ export class Reuse {
     const known = this.#found.get(name, now);
     const entry = known ?? (await this.#cache.findReusable(name, foundMs));
     if (entry && !known) this.#found.set(name, entry, now + foundMs, JSON.stringify(entry).length);
-    return entry && isReusableAt(entry.media, now) ? entry : undefined;
+    if (!entry || !isReusableAt(entry.media, now)) return undefined;
+    // A shared answer stays for the others.
+    return !isShared(name) && this.#isDeletedHere(entry.key, now) ? undefined : entry;
   }
 
   /** What was found leads nowhere any more. */
@@ -89,11 +89,11 @@ export class Reuse {
     // In a scope of their own the answer went with the link; a shared one stays for the others.
     if (isFirst && this.#config.reuseScope === "user") return { link: found, isNew: false };
     const link = isFirst ? found : await this.#linkOf(found, owner);
-    if (this.#alive.get(link.key, now)) return { link, isNew: false };
-    const state = await this.#cache.linkState(link.key).catch(() => undefined);
+    const known = this.#states.get(link.key, now);
+    const state = known ?? (await this.#cache.linkState(link.key).catch(() => undefined));
     if (state === "removed") return undefined;
     const isNew = state === undefined && !isFirst;
-    if (!isNew) this.#alive.set(link.key, true, now + rememberMs);
+    if (!isNew && !known) this.#states.set(link.key, "kept", now + rememberMs);
     return { link, isNew };
   }
 
@@ -106,8 +106,16 @@ export class Reuse {
       console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not kept", error: nameOfFault(error) }));
       return false;
     }
-    this.#alive.set(key, true, now + rememberMs);
+    this.#states.set(key, "kept", now + rememberMs);
     return true;
+  }
+
+  #isDeletedHere(key: string, now: number): boolean {
+    return this.#states.get(key, now) === "removed";
+  }
+
+  #job({ tag }: MediaKey): Remote<JobMedia> {
+    return jobMediaObject(this.#jobs, tag, answersWithinMs.needed);
   }
 
   /** A further owner's link to what the first one's leads to: the same whenever it is made. */
@@ -117,31 +125,25 @@ export class Reuse {
   }
 
   /** What a link leads to: KV, and where that does not know yet, the object that was told first. */
-  async media({ text, tag, field }: MediaKey): Promise<Media | undefined> {
-    return (await this.#cache.find(text)) ?? (await jobMediaObject(this.#jobs, tag).find(field));
+  async media(key: MediaKey, now: number): Promise<Media | undefined> {
+    if (this.#isDeletedHere(key.text, now)) return undefined;
+    const known = await this.#cache.find(key.text);
+    return known ?? this.#job(key).find(key.field).catch(unreached);
   }
 
-  /**
-   * The link, and in the owner's own scope the answer to the same request: others keep theirs. What the link leads to goes
-   * last: until then its owner may ask for the same again.
-   */
-  async remove({ text, tag, field }: MediaKey): Promise<void> {
-    this.#alive.forget(text);
-    const request = await jobMediaObject(this.#jobs, tag).removeMedia(field);
-    const own = request !== undefined && !isShared(request) ? request : undefined;
-    if (this.#config.reuseScope === "shared") await this.#cache.setLinkState(text, "removed", Date.now());
-    if (own !== undefined) {
-      this.forget(own);
-      await sharedRequestObject(this.#requests, own).forgetFresh();
-      await this.#cache.removeReusable(own);
-    }
-    await this.#cache.remove(text);
+  /** The link, and in the owner's own scope the answer to the same request: others keep theirs. */
+  async remove(key: MediaKey, now: number): Promise<void> {
+    this.#states.forget(key.text);
+    const isGone = await this.#job(key).remove(key.field, key.text).catch(unreached);
+    // Its object goes on trying; until then its owner may ask for the same again.
+    if (!isGone) unreached();
+    this.#states.set(key.text, "removed", now + rememberMs);
   }
 
   /** Undefined where there is nothing under the key, or no more. */
   async job(key: string, origin: string, now: number): Promise<UpstreamJob | undefined> {
     const read = this.#keys.read(key);
-    const media = read && read.expiresAt > now ? await this.media(read) : undefined;
+    const media = read && read.expiresAt > now ? await this.media(read, now) : undefined;
     return media && this.answer({ key, media }, origin);
   }
 
@@ -149,4 +151,8 @@ export class Reuse {
     const output = this.#links.withLinks(media.others ?? {}, [{ key, media }], origin);
     return { status: "COMPLETED", output, delayTime: 0, executionTime: 0 };
   }
+}
+
+function unreached(): never {
+  throw new Problem("UNAVAILABLE", "The image cannot be reached at the moment.", { "Retry-After": "1" });
 }

@@ -45,7 +45,7 @@ async function serve(c: GatewayContext, { reuse }: Images, ownMedia: OwnMedia): 
   const now = Date.now();
   const key = await readKey(c);
   if (key.expiresAt <= now) throw expired(key);
-  const media = await reuse.media(key);
+  const media = await reuse.media(key, now);
   if (!media) throw unknown;
   if (media.expiresAt <= now) throw expired(media);
   const config = c.get("config");
@@ -114,15 +114,15 @@ async function list(c: GatewayContext, cursor: string | undefined, limit: number
 /** Somebody else's link and one that never was are the same to the caller. */
 async function remove(c: GatewayContext, { reuse }: Images): Promise<Response> {
   const key = await readKey(c);
-  if (key.expiresAt <= Date.now()) throw expired(key);
+  const now = Date.now();
+  if (key.expiresAt <= now) throw expired(key);
   const { owner } = c.get("principal");
-  const media = await reuse.media(key);
+  const media = await reuse.media(key, now);
   if (!media || media.owner !== owner) throw unknown;
-  await reuse.remove(key).catch(() => {
-    throw new Problem("UNAVAILABLE", "The image cannot be deleted at the moment.", { "Retry-After": "1" });
-  });
-  c.executionCtx.waitUntil(caches.default.delete(cacheUrlOf(c, key)).catch(() => false));
+  // The link goes last: where that fails, its owner asks for the same again.
   await reached(galleryOf(c).removeFromGallery(owner, key.text));
+  await reuse.remove(key, now);
+  c.executionCtx.waitUntil(caches.default.delete(cacheUrlOf(c, key)).catch(() => false));
   return c.body(null, 204);
 }
 
@@ -168,7 +168,7 @@ export const imageOperations: readonly Operation[] = [
     access: "public",
     contentType: "application/octet-stream",
     answer: z.string().meta({ format: "binary" }),
-    errors: ["NOT_FOUND", "GONE", "RANGE_NOT_SATISFIABLE", "MEDIA_REFUSED", "MEDIA_UNAVAILABLE"],
+    errors: ["NOT_FOUND", "GONE", "RANGE_NOT_SATISFIABLE", "MEDIA_REFUSED", "MEDIA_UNAVAILABLE", "UNAVAILABLE"],
   },
   {
     method: "delete",

@@ -17,14 +17,16 @@ const row = {
   aboard: (leader: string, admission = "") => `rider/${leader}/aboard/${admission}`,
   left: (leader: string, admission: string) => `rider/${leader}/left/${admission}`,
   ended: (ref: string) => `ended/${ref}`,
+  deleted: (key: string) => `deleted/${key}`,
 };
 
 /** The name is one of `reuseCacheKey`: the object and the entry of KV are called alike. */
 export function sharedRequestObject(
   namespace: DurableObjectNamespace<SharedRequest>,
   name: string,
+  withinMs: number,
 ): Remote<SharedRequest> {
-  return remote<SharedRequest>(namespace, name);
+  return remote<SharedRequest>(namespace, name, withinMs);
 }
 
 export class SharedRequest extends DurableObject<Env> {
@@ -34,6 +36,8 @@ export class SharedRequest extends DurableObject<Env> {
   readonly #rows: ExpiringRows;
   #failure: { leader: string; failure: flights.Failure } | undefined;
   #waiting = new Set<() => void>();
+  /** Writes of KV that are under way. */
+  #writes = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -54,7 +58,7 @@ export class SharedRequest extends DurableObject<Env> {
   }
 
   takeOff(leader: string, ref: string, request: string | null): void {
-    const known = this.#rows.get(row.flight(leader), flights.flightSchema);
+    const known = this.#flight(leader);
     if (!known) return;
     const flight = { ...known, ref, request };
     // A job's end may be told before its beginning is: nobody boards what is over.
@@ -85,13 +89,14 @@ export class SharedRequest extends DurableObject<Env> {
     this.#wake();
   }
 
-  /** Held until the upstream's id is known; asked again by the Worker where it was held too long. */
+  /** Held until the upstream's id is known, or the leader lost; asked again by the Worker where it was held too long. */
   async awaitRef(leader: string, holdMs: number): Promise<flights.Takeoff> {
     const known = this.#takeoffOf(leader);
-    if (known !== "waiting") return known;
+    const flight = this.#flight(leader);
+    if (known !== "waiting" || !flight) return known;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.add(resolve);
-    const timer = setTimeout(resolve, holdMs);
+    const timer = setTimeout(resolve, Math.min(holdMs, flights.flightEnd(flight) - this.clock()));
     await promise;
     clearTimeout(timer);
     this.#waiting.delete(resolve);
@@ -101,7 +106,8 @@ export class SharedRequest extends DurableObject<Env> {
   /** The job is at its end; with an answer that others may have it is kept for them. */
   land(ref: string, entry: Reusable | undefined): void {
     const now = this.clock();
-    const reusable = entry && isReusableAt(entry.media, now) ? entry : undefined;
+    const mayServe = entry && isReusableAt(entry.media, now) && !this.#rows.has(row.deleted(entry.key));
+    const reusable = mayServe ? entry : undefined;
     if (this.#rows.has(row.ended(ref)) && !reusable) return;
     if (reusable) this.#rows.put(row.fresh, reusable, now + flights.freshMs);
     // An older flight's end is not the end of one that began since.
@@ -111,7 +117,17 @@ export class SharedRequest extends DurableObject<Env> {
       !reusable,
     );
     const name = this.ctx.id.name;
-    if (reusable && name !== undefined) this.ctx.waitUntil(comfort(this.#cache.putReusable(name, reusable, now)));
+    if (reusable && name !== undefined) this.ctx.waitUntil(comfort(this.#write(name, reusable, now)));
+  }
+
+  async #write(name: string, entry: Reusable, now: number): Promise<void> {
+    this.#writes++;
+    try {
+      await this.#cache.putReusable(name, entry, now);
+    } finally {
+      this.#writes--;
+    }
+    if (this.#rows.has(row.deleted(entry.key))) await this.#cache.removeReusable(name);
   }
 
   /** Asked again, since an answer may be lost, it tells the same. */
@@ -122,15 +138,26 @@ export class SharedRequest extends DurableObject<Env> {
     if (!flight) return "over";
     this.#rows.put(row.left(flight.leader, admission), true, flights.flightEnd(flight));
     this.#rows.remove(row.aboard(flight.leader, admission));
-    if (this.#rows.hasAny(row.aboard(flight.leader))) return "others";
+    // Those who stay would wait for a leader that has left.
+    const isLed = flight.ref !== null || flight.leader !== admission;
+    if (isLed && this.#rows.hasAny(row.aboard(flight.leader))) return "others";
     if (flight.ref === null) this.#remove(flight.leader);
     else this.#end(flight, flight.ref, true);
     this.#wake();
     return "nobody";
   }
 
-  forgetFresh(): void {
+  /**
+   * Its owner deleted the link: the answer serves nobody any more, also where it is still on its way here. False where a
+   * write of KV that is under way may bring it back: asked again, it goes again.
+   */
+  async forget(key: string): Promise<boolean> {
     this.#rows.remove(row.fresh);
+    this.#rows.put(row.deleted(key), true, this.clock() + flights.freshMs);
+    const isGone = this.#writes === 0;
+    const name = this.ctx.id.name;
+    if (name !== undefined) await this.#cache.removeReusable(name);
+    return isGone;
   }
 
   override alarm(): Promise<void> {
@@ -142,6 +169,10 @@ export class SharedRequest extends DurableObject<Env> {
     return this.#rows.list(row.flight(""), flights.flightSchema).sort((one, other) => other.since - one.since);
   }
 
+  #flight(leader: string): flights.Flight | undefined {
+    return this.#rows.get(row.flight(leader), flights.flightSchema);
+  }
+
   #put(flight: flights.Flight): void {
     this.#rows.put(row.flight(flight.leader), flight, flights.flightEnd(flight));
   }
@@ -150,7 +181,7 @@ export class SharedRequest extends DurableObject<Env> {
     const { leader, isShared, request = null } = flight ?? {};
     const ended = { ref, leader, isShared, request: isShared ? request : null };
     const isAsked = mayBeRetried && isShared !== undefined;
-    this.#rows.put(row.ended(ref), ended, this.clock() + (isAsked ? flights.retryableMs : flights.takeoffMs));
+    this.#rows.put(row.ended(ref), ended, this.clock() + (isAsked ? flights.retryableMs : flights.endedMs));
     this.#rows.keepLast(row.ended(""), flights.maxEnded);
     if (flight) this.#remove(flight.leader);
   }
@@ -165,7 +196,7 @@ export class SharedRequest extends DurableObject<Env> {
   }
 
   #takeoffOf(leader: string): flights.Takeoff {
-    const flight = this.#rows.get(row.flight(leader), flights.flightSchema);
+    const flight = this.#flight(leader);
     if (flight) return flight.ref === null ? "waiting" : { ref: flight.ref };
     const landed = this.#rows.list(row.ended(""), flights.endedSchema).find((ended) => ended.leader === leader);
     if (landed) return { ref: landed.ref };

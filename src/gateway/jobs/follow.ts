@@ -2,9 +2,9 @@
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../wire/byte-reader.ts";
-import { keptResult } from "../kept-result.ts";
+import { endedJob, keptResult } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
-import { openJob, openObject, readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
+import { openJob, openObject, readJob, readObject } from "../upstream-answer.ts";
 import { answerJob, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { handedOut } from "./handed-out.ts";
@@ -61,9 +61,10 @@ export async function followJob(
 async function fromKept(call: JobCall, job: Handle, handle: string, error: unknown): Promise<Response> {
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
   if (!gone) throw error;
-  const kept = (await keptResult(call.env.IMAGES, job.admission)) ?? (await call.meter.owedResult(job.admission));
-  if (kept === undefined) throw error;
-  return answerJob(call, JSON.parse(kept) as UpstreamJob, job, handle, { askedAt: 0 });
+  const kept =
+    (await keptResult(call.env.IMAGES, job.admission)) ?? endedJob(await call.meter.owedResult(job.admission));
+  if (!kept) throw error;
+  return answerJob(call, kept, job, handle, { askedAt: 0 });
 }
 
 /** Chunks pass untouched: they carry no id. The payer's meter hears of the first before it leaves. */

@@ -29,6 +29,7 @@ export async function answerHit(
     // The picture was paid for by whoever asked first.
     const row = { ...link.media, key: link.key, cost: 0 };
     const counted = await call.meter.countHit({ ...payerTerms(call), row, ...(named && { named }) });
+    if (counted === "removed") return undefined;
     if (counted && "replay" in counted) return replay(call, asked, counted.replay);
   }
   if (isNew && !(await reuse.keep(link, now))) {

@@ -1,4 +1,5 @@
 // The answer that the Idempotency-Key of an OpenAI call stands for once it was given: kept for a day, as it was.
+import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
 import { admittedAt } from "../admission.ts";
@@ -18,7 +19,13 @@ function answerKey(admission: string): string {
 }
 
 /** Nothing stands in it where there was an answer that is not kept. */
-type Kept = Partial<Omit<GivenAnswer, "bytes">>;
+const keptSchema = z.object({
+  status: z.int().min(200).max(599),
+  contentType: z.enum(["application/json", "text/event-stream"]),
+  /** In bytes; absent in entries of an older version. */
+  size: z.int().optional(),
+});
+type Kept = z.infer<typeof keptSchema>;
 
 /**
  * Before the meter is told of the end: where it says that the call is over, the answer is there. Without one, or with a large
@@ -30,9 +37,10 @@ export async function keepAnswer(
   answer: GivenAnswer | undefined,
 ): Promise<void> {
   const kept = answer && answer.bytes.byteLength <= keptBytes ? answer : undefined;
-  const metadata: Kept = kept ? { status: kept.status, contentType: kept.contentType } : {};
+  const { status, contentType, bytes } = kept ?? {};
+  const metadata = { status, contentType, size: bytes?.byteLength };
   try {
-    await answers.put(answerKey(admission), kept?.bytes ?? "", { expirationTtl: keptSeconds, metadata });
+    await answers.put(answerKey(admission), bytes ?? "", { expirationTtl: keptSeconds, metadata });
   } catch {
     console.warn(JSON.stringify({ binding: "IMAGES", problem: "an answer was not kept", admission }));
   }
@@ -40,17 +48,24 @@ export async function keepAnswer(
 
 /** The same call once more: what the first one was answered. */
 export async function repeatAnswer(answers: KVNamespace, admission: string, now: number): Promise<Response> {
-  const { value, metadata } = await answers.getWithMetadata<Kept>(answerKey(admission), "stream");
-  const { status, contentType } = metadata ?? {};
-  if (status !== undefined && contentType !== undefined) {
-    return new Response(value, { status, headers: { "Content-Type": contentType } });
+  const { value, metadata } = await answers.getWithMetadata(answerKey(admission), "arrayBuffer").catch(() => {
+    throw notRead;
+  });
+  const { data: kept } = keptSchema.safeParse(metadata);
+  if (kept && value && isWhole(value, kept)) {
+    return new Response(value, { status: kept.status, headers: { "Content-Type": kept.contentType } });
   }
-  await value?.cancel();
   if (metadata === null && now < admittedAt(admission) + longestMs) {
     throw new Problem("IN_PROGRESS", "The answer to this Idempotency-Key is not here yet.", { "Retry-After": "1" });
   }
   throw new Problem("ANSWER_NOT_KEPT", "This Idempotency-Key was used, and its answer was not kept.", notAgain);
 }
+
+function isWhole({ byteLength }: ArrayBuffer, { size }: Kept): boolean {
+  return size === undefined ? byteLength > 0 : byteLength === size;
+}
+
+const notRead = new Problem("UNAVAILABLE", "The answer cannot be read at the moment.", { "Retry-After": "1" });
 
 /** KV may take a minute to show elsewhere what was written. */
 const spreadMs = 60_000;

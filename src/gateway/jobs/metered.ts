@@ -26,7 +26,8 @@ export async function metered<T>(
   const attempt = new Attempt();
   try {
     const done = await work(attempt);
-    if (done === undefined) meter.release(admission);
+    // Its caller may come again at once, with the same idempotency key.
+    if (done === undefined) await meter.release(admission);
     return { done, quota: admitted.quota };
   } catch (error) {
     if (attempt.mayBeTaken(error)) endLost(attempt.answered);

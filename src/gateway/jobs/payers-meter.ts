@@ -1,7 +1,6 @@
 // The payer's meter as the relay calls it: what may be repeated is repeated, and what is not urgent goes with another call.
 import { nameOfFault, Problem } from "../../errors.ts";
-import { TookTooLong } from "../../wire/in-time.ts";
-import type { Remote } from "../../wire/remote.ts";
+import { type Remote, repeated } from "../../wire/remote.ts";
 import type {
   AdmitAnswer,
   AdmitRequest,
@@ -19,9 +18,6 @@ import { pendingBinds } from "./pending-binds.ts";
 import { setQuota } from "./quota-headers.ts";
 
 export type Admitted = Exclude<AdmitAnswer, Refusal>;
-
-/** Between the tries of a call whose answer was lost. */
-const pausesMs = [50, 400];
 
 export class PayersMeter {
   readonly #payer: string;
@@ -77,8 +73,8 @@ export class PayersMeter {
   }
 
   /** The upstream never had it. */
-  release(admission: string): void {
-    this.#tell((meter) => meter.release(admission));
+  release(admission: string): Promise<void> {
+    return this.#tell((meter) => meter.release(admission));
   }
 
   /** Nobody knows whether the upstream has it. */
@@ -115,9 +111,10 @@ export class PayersMeter {
   }
 
   /** A hit costs no money: a meter that cannot be reached keeps nobody from it, unless a key may stand for another call. */
-  async countHit(hit: Hit): Promise<Admitted | undefined> {
+  async countHit(hit: Hit): Promise<Admitted | "removed" | undefined> {
     try {
-      return admittedOr(await this.#repeated((meter) => meter.countHit(hit)));
+      const answer = await this.#repeated((meter) => meter.countHit(hit));
+      return answer === "removed" ? answer : admittedOr(answer);
     } catch (error) {
       if (error instanceof Problem) throw error;
       if (hit.named) throw meterAway();
@@ -177,21 +174,15 @@ export class PayersMeter {
     }
   }
 
-  #tell(ask: (meter: Remote<Metering>) => Promise<unknown>): void {
-    this.#waitUntil(this.#repeated(ask).catch(logUnsettled));
+  /** Nobody need wait for it. */
+  #tell(ask: (meter: Remote<Metering>) => Promise<unknown>): Promise<void> {
+    const told = this.#repeated(ask).then(() => {}, logUnsettled);
+    this.#waitUntil(told);
+    return told;
   }
 
-  /** Not where a caller has waited for long enough already. */
-  async #repeated<T>(ask: (meter: Remote<Metering>) => Promise<T>): Promise<T> {
-    for (const pauseMs of pausesMs) {
-      try {
-        return await ask(this.#stub());
-      } catch (error) {
-        if (error instanceof TookTooLong) throw error;
-        await scheduler.wait(pauseMs);
-      }
-    }
-    return ask(this.#stub());
+  #repeated<T>(ask: (meter: Remote<Metering>) => Promise<T>): Promise<T> {
+    return repeated(() => ask(this.#stub()));
   }
 }
 

@@ -17,6 +17,8 @@ import { type Asked, bindTaken, openEnvelope, replay, submissionOf, submit } fro
 
 /** A flight that is given up is boarded anew; after so many the request goes alone. */
 const maxBoardings = 3;
+/** Who waited longer was not refused but left waiting, with all the others: none of them goes alone, since each would pay. */
+const longestAloneMs = 15_000;
 
 export async function submitOrReuse(call: JobCall, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
   const envelope = await openEnvelope(call, operation);
@@ -60,20 +62,29 @@ function marked(call: JobCall, response: Response, cache: "MISS" | "JOINED" | "B
 
 async function fly(call: JobCall, asked: Asked, name: string): Promise<Response> {
   const { flights } = call.images;
+  const alone = async () => marked(call, await goAlone(call, asked), "MISS");
+  const begunAt = Date.now();
   for (let boardings = 0; boardings < maxBoardings; boardings++) {
     const admission = sharedAdmission(asked.operation, Date.now());
-    const boarded = await flights.board(name, admission).catch(() => undefined);
-    if (!boarded) break;
-    if (boarded.role === "served") {
-      const hit = await answerHit(call, asked, boarded.entry, admission);
-      if (hit) return hit;
-      break;
+    const boarded = await flights.board(name, admission);
+    if (!boarded) {
+      // Nobody is to wait for one who goes alone.
+      getOff(call, name, admission);
+      return alone();
     }
+    if (boarded.role === "served") return (await answerHit(call, asked, boarded.entry, admission)) ?? alone();
     if (boarded.role === "lead") return marked(call, await lead(call, asked, admission, name), "MISS");
     const joined = await join(call, asked, admission, name, boarded.leader);
     if (joined) return marked(call, joined, "JOINED");
   }
-  return marked(call, await goAlone(call, asked), "MISS");
+  if (Date.now() - begunAt > longestAloneMs) throw leadersLost;
+  return alone();
+}
+
+const leadersLost = new Problem("UPSTREAM_TIMEOUT", "The model service did not answer in time.");
+
+function getOff(call: JobCall, name: string, admission: string): void {
+  call.waitUntil(call.images.flights.unboard(name, admission).catch(logUnshared));
 }
 
 async function lead(call: JobCall, asked: Asked, admission: string, name: string): Promise<Response> {
@@ -124,7 +135,7 @@ function asRun<T extends { readonly retentionMs: number }>(request: T): T {
   return { ...request, retentionMs: limits.runRetentionMs };
 }
 
-/** Undefined where the flight was given up before it took off. */
+/** Undefined where the flight was given up before it took off, or its leader was lost. */
 async function join(
   call: JobCall,
   asked: Asked,
@@ -142,22 +153,21 @@ async function join(
 
 async function ride(call: JobCall, asked: Asked, admission: string, name: string, leader: string) {
   const { flights } = call.images;
-  const getOff = () => call.waitUntil(flights.unboard(name, admission).catch(logUnshared));
   try {
     const request = asRun(await admitRequest(call, await submissionOf(call, asked, admission)));
     const rode = await metered(call, { ...request, reserveMicroUsd: 0, joined: true }, async () => {
       const ref = await flights.awaitRef(name, leader);
       return ref === undefined ? undefined : { job: { status: "IN_QUEUE" }, ref, askedAt: Date.now() };
     });
-    if ("replay" in rode) getOff();
-    else if (rode.done) {
+    if ("replay" in rode || !rode.done) getOff(call, name, admission);
+    else {
       bindTaken(call, admission, rode.done);
       const { ref } = rode.done;
       await flights.expect(name, { ...jobKey(call), ref }, admission, "joined").catch(logUnshared);
     }
     return rode;
   } catch (error) {
-    getOff();
+    getOff(call, name, admission);
     throw error;
   }
 }

@@ -7,7 +7,7 @@ import { decide, neededOf, type Standing } from "./decide.ts";
 import type { Job, JobOperation } from "./job.ts";
 import { expiresAt, firstDueAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { AdmitAnswer, AdmitRequest, Amendment, Claims, Hit, Refusal } from "./metering.ts";
+import type { AdmitAnswer, AdmitRequest, Amendment, Claims, Hit, HitAnswer, Refusal } from "./metering.ts";
 import { dayOf } from "./periods.ts";
 import { tenfold } from "./plans.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
@@ -94,13 +94,15 @@ export class Admissions {
   }
 
   /** It is no job: the rules for requests alone are asked, and told. */
-  countHit(hit: Hit, now: number): AdmitAnswer {
+  countHit(hit: Hit, now: number): HitAnswer {
     const { owner, bearer, row, named } = hit;
     const earlier = this.#refuseOrReplay({ owner, bearer, idempotency: named, admission: named?.admission }, now);
     if (earlier) return earlier;
+    const listed = this.#stores.gallery.find(owner, row.key);
+    if (listed === "removed") return "removed";
     const subjects = this.#subjects(hit, undefined, now);
     const standings = this.#standings(subjects, hit, now).filter(({ unit }) => unit === "requests");
-    const isNewLink = !named?.isListed && !this.#stores.gallery.has(owner, row.key);
+    const isNewLink = !named?.isListed && listed === undefined;
     const isNewKey = named !== undefined && !this.#stores.idempotency.find(owner, named.key, now);
     const isNew = isNewLink || isNewKey;
     const refusal = isNew ? refuse(standings, free, now) : undefined;

@@ -34,9 +34,12 @@ export class Gallery {
     this.prune(now);
   }
 
-  has(owner: string, key: string): boolean {
-    if (!this.#tables.has("media")) return false;
-    return this.#sql.exec("SELECT 1 FROM media WHERE owner = ? AND key = ?", owner, key).toArray().length > 0;
+  /** Undefined for a link that its owner has not had. */
+  find(owner: string, key: string): "listed" | "removed" | undefined {
+    if (!this.#tables.has("media")) return undefined;
+    const select = "SELECT removed FROM media WHERE owner = ? AND key = ?";
+    const [row] = this.#sql.exec<{ removed: number }>(select, owner, key).toArray();
+    return row && (row.removed ? "removed" : "listed");
   }
 
   prune(now: number): void {

@@ -155,6 +155,9 @@ export interface Hit extends Terms {
   readonly named?: NamedHit;
 }
 
+/** Its owner deleted the link, though KV may not tell of that everywhere yet. */
+export type HitAnswer = AdmitAnswer | "removed";
+
 export interface NamedHit extends NonNullable<AdmitRequest["idempotency"]> {
   readonly admission: string;
   readonly upstreamId: string;
@@ -277,7 +280,7 @@ export interface Metering {
   /** The upstream told of the job, and yet does not say its end: the alarm asks again after 2, 10 and 30 s. It may give an id. */
   lookAgain(binding: Binding): void;
   /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. A key may stand for an earlier call. */
-  countHit(hit: Hit): AdmitAnswer;
+  countHit(hit: Hit): HitAnswer;
   /** The final answer as its owner sees it, where KV has not taken it yet. */
   owedResult(admission: string): Uint8Array | undefined;
   /** A retry reserves what the job's earlier admission reserved. */

@@ -29,6 +29,7 @@ import type {
   GalleryRow,
   HandedOut,
   Hit,
+  HitAnswer,
   MeteredJob,
   Metering,
   Settled,
@@ -169,7 +170,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#arm();
   }
 
-  countHit(hit: Hit): AdmitAnswer {
+  countHit(hit: Hit): HitAnswer {
     const answer = this.#admissions.countHit(hit, this.clock());
     this.#arm();
     return answer;

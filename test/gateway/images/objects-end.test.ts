@@ -193,7 +193,7 @@ describe("a job's media", () => {
     expect(await kept("media/")).toEqual([]);
     put.mockRestore();
     await ring(job, 2 * minutes);
-    expect(await kept("media/")).toHaveLength(1);
+    await vi.waitFor(async () => expect(await kept("media/")).toHaveLength(1));
     const later = { ...link, media: { ...link.media, expiresAt: link.media.expiresAt + days } };
     await rebuilt(job, 6 * days);
     await runInDurableObject(job, (object: JobMedia) => {

@@ -69,6 +69,10 @@ export class World {
     this.#jobs.set(id, job);
   }
 
+  forgets(id: string): void {
+    this.#jobs.delete(id);
+  }
+
   async #submit(operation: "run" | "runsync", request: Request): Promise<Response> {
     const { webhook } = await request.json<{ webhook?: string }>();
     this.webhook = webhook ?? "";
@@ -158,4 +162,41 @@ export function gatedWorld(): { readonly world: World; readonly land: () => void
   const gate = Promise.withResolvers<void>();
   world.gate = gate.promise;
   return { world, land: gate.resolve };
+}
+
+type Call = (...words: unknown[]) => Promise<unknown>;
+/** By method: what becomes of a call, which it may make. */
+export type Detours = Record<string, (call: () => Promise<unknown>, object: string) => unknown>;
+
+/** A binding whose objects are reached by a detour. */
+export function detoured<Name extends "JOB_MEDIA" | "SHARED_REQUEST">(binding: Name, detours: Detours) {
+  const getByName = (name: string) =>
+    new Proxy(env[binding].getByName(name), {
+      get: (object, method) => {
+        const detour = detours[String(method)];
+        const call = (...words: unknown[]) => (Reflect.get(object, method) as Call)(...words);
+        return detour ? (...words: unknown[]) => detour(() => call(...words), name) : call;
+      },
+    });
+  return { [binding]: { getByName } };
+}
+
+export const hang = (): Promise<never> => new Promise(() => {});
+
+/** Lets timers ring until there is an answer. */
+export async function whileTimePasses<T>(asked: () => Promise<T>): Promise<T> {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    let isOver = false;
+    const answer = asked().finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await vi.advanceTimersByTimeAsync(500);
+      await scheduler.wait(1);
+    }
+    return await answer;
+  } finally {
+    vi.useRealTimers();
+  }
 }

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { newAdmission } from "../../../src/gateway/admission.ts";
 import type { Job } from "../../../src/gateway/quota/job.ts";
-import type { AdmitAnswer, AdmitRequest, Ending } from "../../../src/gateway/quota/metering.ts";
+import type { AdmitRequest, Ending, HitAnswer } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { type Remote, remote } from "../../../src/wire/remote.ts";
 
@@ -94,6 +94,6 @@ export function meterOf(payer: string): Remote<UserMeter> {
 }
 
 /** The code of a refusal; undefined where it was none. */
-export function codeOf(answer: AdmitAnswer): string | undefined {
-  return "code" in answer ? answer.code : undefined;
+export function codeOf(answer: HitAnswer): string | undefined {
+  return typeof answer === "object" && "code" in answer ? answer.code : undefined;
 }
