@@ -1,15 +1,18 @@
 // The Worker's side of a flight: boards, waits for the upstream's id, and asks again where the object restarted.
 import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
+import { TookTooLong } from "../../wire/in-time.ts";
 import { answersWithinMs, isOverloaded, type Remote, repeated } from "../../wire/remote.ts";
-import { type Boarded, type Failure, type Sharing, type Takeoff, takeoffMs } from "./flight.ts";
+import type { Boarded, Failure, Sharing, Takeoff } from "./flight.ts";
 import { type JobMedia, jobMediaObject } from "./job-media.ts";
 import type { Rider } from "./kept-links.ts";
 import { type JobOfOwner, type MediaKeys, mediaKeysOf } from "./media-key.ts";
 import { type SharedRequest, sharedRequestObject } from "./shared-request.ts";
 
 const holdMs = 20_000;
+/** An object that restarts loses its calls, and answers soon again. */
 const pauseMs = 50;
+const maxAsked = 20;
 /** In characters; a longer request is not held for a retry. */
 const maxRequestLength = 64 * 1024;
 
@@ -59,8 +62,7 @@ export class Flights {
 
   /** Undefined where the flight was given up, or its leader is lost: board again. Throws what its leader met with. */
   async awaitRef(name: string, leader: string): Promise<string | undefined> {
-    const over = AbortSignal.timeout(takeoffMs);
-    while (!over.aborted) {
+    for (let asked = 0; asked < maxAsked; asked++) {
       const takeoff = await this.#ask(name, leader);
       if (takeoff === "none") return undefined;
       if (takeoff === "waiting") continue;
@@ -75,6 +77,7 @@ export class Flights {
       return await this.#request(name, holdMs + answersWithinMs.comfort).awaitRef(leader, holdMs);
     } catch (error) {
       if (isOverloaded(error)) throw tooManyAsk;
+      if (error instanceof TookTooLong) return "none";
       await scheduler.wait(pauseMs);
       return "waiting";
     }

@@ -56,8 +56,9 @@ describe("a cancel", () => {
     const studio = new Studio();
     const token = await studio.token("ada");
     const lead = await submit(studio, token);
+    const later = Date.now() + 61_000;
     const awaitRef = () => {
-      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
+      vi.useFakeTimers({ toFake: ["Date"], now: later });
       return gone();
     };
     const getByName = (name: string) =>
