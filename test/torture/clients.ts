@@ -165,6 +165,8 @@ export class Clients {
       return this.judge({ status, headers: answered, bytes: Buffer.concat(pieces) }, `${method} ${path}`, sentAt);
     } catch (error) {
       add(this.answers, "broken exchange");
+      // The end may have been in the answer that nobody got.
+      this.toldEnds.add(handleIn(path));
       const isOwnDoing = init.signal?.aborted || mayBreak;
       if (isOwnDoing || this.weather.killed(sentAt)) return undefined;
       this.broken.push(`${method} ${path} was broken off after ${Date.now() - sentAt} ms: ${reasonOf(error)}`);
@@ -187,9 +189,11 @@ export class Clients {
     return { ...answer, body };
   }
 
+  /** A stream says that the job is at its end, and not which job. */
   #hear({ id, status }: Answer["body"], what: string): void {
-    if (what.includes("/retry/")) this.toldEnds.delete(String(id));
-    else if (isFinal(String(status))) this.toldEnds.add(String(id));
+    const handle = String(id ?? handleIn(what));
+    if (what.includes("/retry/")) this.toldEnds.delete(handle);
+    else if (isFinal(String(status))) this.toldEnds.add(handle);
   }
 
   #parse(bytes: Uint8Array, what: string): Answer["body"] {
@@ -221,4 +225,9 @@ function reasonOf(error: unknown): string {
 function codeOf({ code, error }: Answer["body"]): string {
   const nested = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
   return String(code ?? nested ?? "");
+}
+
+/** The job that a path ends with. */
+function handleIn(path: string): string {
+  return /\/([^/?]*)(\?.*)?$/.exec(path)?.[1] ?? "";
 }

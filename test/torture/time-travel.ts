@@ -6,7 +6,7 @@ import type { ServeOptions, Server } from "../support/serve.ts";
 import { eventually } from "../support/serve-eventually.ts";
 import { tortureDoor } from "./door.ts";
 
-/** Nothing rings any more, or only what always rings again. */
+/** What rang may have begun something. */
 const restMs = 2_000;
 /** What rings so soon belongs to what rings now: a webhook is tried again after ten seconds. */
 const soonMs = 12_000;
@@ -35,19 +35,20 @@ export class TimeTravel {
     await this.#server.deploy({ ...this.#options, door: await tortureDoor(this.#aheadMs) });
   }
 
-  /** Until every alarm that was due, or is soon, has rung, and what it started is over. */
+  /** Until every alarm that was due, or was to be soon, has rung. Of jobs that go on there is always one to be asked about. */
   async quiet(withinMs: number): Promise<void> {
+    const soon = Date.now() + soonMs;
     let quietSince = Date.now();
     await eventually("the end of the alarms that are due", withinMs, async () => {
-      if (this.#due() > 0) quietSince = Date.now();
+      if (this.#dueBy(soon) > 0) quietSince = Date.now();
       return Date.now() - quietSince > restMs;
     });
   }
 
-  #due(): number {
+  #dueBy(at: number): number {
     return this.#alarms().reduce((sum, { database }) => {
       const query = "SELECT COUNT(*) AS due FROM _cf_ALARM WHERE scheduled_time <= ?";
-      const row = database.prepare(query).get(nanoseconds(Date.now() + soonMs));
+      const row = database.prepare(query).get(nanoseconds(at));
       database.close();
       return sum + Number(row?.["due"]);
     }, 0);

@@ -3,6 +3,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { MediaField } from "../../contract/media-fields.ts";
 import { isFinal } from "../../contract/states.ts";
 import { nameOfFault } from "../../errors.ts";
+import { isRecent } from "../../wire/recent.ts";
 import { answersWithinMs, handOn, type Remote, remote } from "../../wire/remote.ts";
 import { ExpiringRows } from "./expiring-rows.ts";
 import { ImageCache, isShared } from "./image-cache.ts";
@@ -221,7 +222,7 @@ export class JobMedia extends DurableObject<Env> {
     const { kept, owedSince } = this.#links;
     const isOfOthers = kept.length === 0;
     if (request !== undefined || isOfOthers) await this.#cache.setLinkState(key, "removed", now);
-    return !isOfOthers || now - owedSince >= makingMs;
+    return !isOfOthers || !isRecent(owedSince, makingMs, now);
   }
 
   /** Once an end: a retry may give the job another one. */

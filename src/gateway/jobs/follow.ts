@@ -61,8 +61,7 @@ export async function followJob(
 async function fromKept(call: JobCall, job: Handle, handle: string, error: unknown): Promise<Response> {
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
   if (!gone) throw error;
-  const kept =
-    (await keptResult(call.env.IMAGES, job.admission)) ?? endedJob(await call.meter.owedResult(job.admission));
+  const kept = (await keptResult(call.env.IMAGES, job.admission)) ?? endedJob(await call.meter.lastWord(job.admission));
   if (!kept) throw error;
   return answerJob(call, kept, job, handle, { askedAt: 0 });
 }

@@ -128,11 +128,11 @@ export class PayersMeter {
   }
 
   /** Undefined where it cannot be reached, too. */
-  async owedResult(admission: string): Promise<string | undefined> {
-    const owed = await this.#stub()
-      .owedResult(admission)
+  async lastWord(admission: string): Promise<string | undefined> {
+    const word = await this.#stub()
+      .lastWord(admission)
       .catch(() => undefined);
-    return owed && new TextDecoder().decode(owed);
+    return typeof word === "object" ? new TextDecoder().decode(word) : word;
   }
 
   async openJobs(owner: string, model: string, count: number): Promise<MeteredJob[]> {

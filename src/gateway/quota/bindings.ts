@@ -19,7 +19,7 @@ export class Bindings {
   bind({ admission, upstreamId }: Binding, now: number): void {
     const job = this.#stores.jobs.find(admission);
     if (!job || isOfAnother(job, upstreamId)) return;
-    if (job.guessed === 1) this.#stores.single(() => this.#prove(job, upstreamId));
+    if (job.guessed === 1) this.#stores.transaction(() => this.#prove(job, upstreamId, now));
     if (job.boundAt !== null) return;
     const isAlone = job.idempotencyKey === null && job.retryOf === null;
     if (isAlone) this.#stores.single(() => this.#bind(job, upstreamId, now));
@@ -38,15 +38,16 @@ export class Bindings {
     if (job.retryOf !== null) this.#chain.accept(job, now);
   }
 
-  /** A notice had named it before; its end, if there was one, was assumed. */
-  #prove(job: Job, upstreamId: string): void {
+  /** A notice had named it before; its end, if there was one, was assumed, and nothing of what it made was kept. */
+  #prove(job: Job, upstreamId: string, now: number): void {
     this.#stores.jobs.update(job, { upstreamId, guessed: 0 });
+    if (job.endedAt !== null) this.#stores.debts.owe(job.admission, "untold", now, now);
   }
 
   /** Within a transaction that is under way. */
   bindWithin(job: Job, upstreamId: string, now: number): void {
     if (isOfAnother(job, upstreamId)) return;
-    if (job.guessed === 1) this.#prove(job, upstreamId);
+    if (job.guessed === 1) this.#prove(job, upstreamId, now);
     else if (job.boundAt === null) this.#bind(job, upstreamId, now);
   }
 

@@ -52,7 +52,7 @@ export class Endings {
       if (isFinal(ending.status)) this.#settle(job, ending, now);
       else if (job.endedAt === null) this.#stores.jobs.update(job, { seen: ending.status, seenAt: ending.askedAt });
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
-      if (ending.isUntold && wasOpen && job.endedAt !== null)
+      if (ending.isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
       return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
     });
@@ -136,6 +136,13 @@ export class Endings {
       this.#stores.single(() =>
         this.#stores.jobs.update(job, { upstreamId: null, noticeAt: null, dueAt: job.expiresAt }),
       );
+  }
+
+  /** Of a job that made something the books do not say what. */
+  lastWord(admission: string): string | undefined {
+    const named = this.#stores.jobs.find(admission);
+    const status = named && this.#chain.newestOf(named)?.status;
+    return status && status !== "COMPLETED" ? JSON.stringify({ status }) : undefined;
   }
 
   /** Nobody will ever learn of its end. */

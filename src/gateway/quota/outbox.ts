@@ -59,30 +59,34 @@ export class Outbox {
     }
     const bytes = this.#bodies.bytesOf(due.admission);
     if (bytes > roomBytes) return "too large";
-    const tried = { ...due, tries: due.tries + 1, dueAt: now + timeoutMs + delayMs };
-    this.#change(tried);
-    return { ...tried, bytes };
+    const tried = { ...due, tries: due.tries + 1, dueAt: now + timeoutMs + delayMs, bytes };
+    this.#sql.exec(
+      "UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?",
+      tried.tries,
+      tried.dueAt,
+      due.admission,
+    );
+    this.#readDue();
+    return tried;
   }
 
   /** No try was made. */
-  giveBack(notice: Notice, now: number): void {
-    this.#change({ ...notice, tries: notice.tries - 1, dueAt: now + delayMs });
+  giveBack({ admission }: Notice, now: number): void {
+    this.#sql.exec("UPDATE outbox SET tries = tries - 1, dueAt = ? WHERE admission = ?", now + delayMs, admission);
+    this.#readDue();
   }
 
-  settle(notice: Notice, received: boolean, now: number): void {
-    if (received || notice.tries >= maxTries) this.#remove(notice.admission);
-    else this.#change({ ...notice, dueAt: now + delayMs });
+  /** Of a try that was overtaken by the next one, no try is forgotten. */
+  settle({ admission, tries }: Notice, received: boolean, now: number): void {
+    if (received || tries >= maxTries) this.#remove(admission);
+    else this.#sql.exec("UPDATE outbox SET dueAt = ? WHERE admission = ?", now + delayMs, admission);
+    this.#readDue();
   }
 
   /** The clock was set back. */
   hurry(now: number): void {
     if (this.#dueAt === undefined) return;
     this.#sql.exec("UPDATE outbox SET dueAt = ?1 WHERE dueAt > ?1", now);
-    this.#readDue();
-  }
-
-  #change({ admission, tries, dueAt }: Notice): void {
-    this.#sql.exec("UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?", tries, dueAt, admission);
     this.#readDue();
   }
 

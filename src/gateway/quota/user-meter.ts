@@ -188,8 +188,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return job && describeJob(job);
   }
 
-  owedResult(admission: string): Uint8Array | undefined {
-    return this.#stores.debts.result(admission);
+  lastWord(admission: string): string | Uint8Array | undefined {
+    return this.#stores.debts.result(admission) ?? this.#endings.lastWord(admission);
   }
 
   openJobs(owner: string, model: string, count: number): MeteredJob[] {

@@ -70,6 +70,11 @@ const owed = (planted: Planted) =>
   isMade(planted) ? planted.state.storage.sql.exec("SELECT kind FROM debts").toArray() : [];
 const isEnded = ({ meter }: Planted, admission: string) => meter.job(admission)?.endedAt !== null;
 
+const lastWord = (meter: UserMeter, admission: string) => {
+  const word = meter.lastWord(admission);
+  return typeof word === "string" ? word : new TextDecoder().decode(word);
+};
+
 async function bound({ meter }: Planted, change: Parameters<typeof request>[0] = {}): Promise<string> {
   const job = request(change);
   await meter.admit(job);
@@ -86,11 +91,11 @@ describe("fault M1: KV refuses a result that was paid for", () => {
       await planted.ringUntil(() => isEnded(planted, admission));
       expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
       expect(world.kept.size).toBe(0);
-      expect(new TextDecoder().decode(planted.evict().owedResult(admission))).toBe(body);
+      expect(lastWord(planted.evict(), admission)).toBe(body);
       world.keep = "takes";
       await planted.ringUntil(() => owed(planted).length === 0);
       expect(world.kept.get(`result/${admission}`)).toBe(body);
-      expect(planted.meter.owedResult(admission)).toBeUndefined();
+      expect(planted.meter.lastWord(admission)).toBeUndefined();
     }),
   );
 
@@ -183,6 +188,7 @@ describe("fault M3: a job whose end is assumed", () => {
       await planted.ringUntil(() => sent.length > 0);
       expect(sent).toEqual([JSON.stringify({ id: admission, status: "TIMED_OUT" })]);
       expect(planted.meter.job(admission)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
+      expect(lastWord(planted.meter, admission)).toBe('{"status":"TIMED_OUT"}');
     }));
 
   it("tells the truth where that comes within a minute", () =>
@@ -228,6 +234,18 @@ describe("a job whose end a notice alone told", () => {
       expect(owed(planted)).toHaveLength(1);
       planted.meter.settle(ending(admission, { upstreamId: "ref" }));
       expect(owed(planted)).toEqual([]);
+    }));
+
+  it("is kept too where the relay's word on its id came after the end", () =>
+    planted(async (planted) => {
+      const job = request();
+      await planted.meter.admit(job);
+      planted.meter.settle(ending(job.admission, { upstreamId: "ref", isUnproven: true, isUntold: true }));
+      expect(planted.meter.job(job.admission)).toMatchObject({ status: "COMPLETED", isAssumed: true });
+      planted.meter.bind([{ admission: job.admission, upstreamId: "ref" }]);
+      world.ask = async () => done;
+      await planted.ringUntil(() => world.kept.size > 0);
+      expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
     }));
 
   it("is told to its webhook and kept, each once", () =>
