@@ -21,18 +21,12 @@ export function tablesOf(database: DatabaseSync): string[] {
   return tables.map(({ name }) => String(name)).filter((name) => !/^(_cf_|sqlite_)/.test(name));
 }
 
-/** It was told late, and is tried again in a moment. */
-function tellsWebhooks(database: DatabaseSync): boolean {
-  if (!tablesOf(database).includes("outbox")) return false;
-  return database.prepare("SELECT 1 FROM outbox WHERE tries < 3").get() !== undefined;
-}
-
 /** How many objects there were, and what is left of them. */
 export function readLeftovers(disk: string): { readonly objects: number; readonly faults: string[] } {
   const files = passing.flatMap((name) => objectFiles(disk, name).map((file) => ({ name, file })));
   const faults = files.flatMap(({ name, file }) => {
     const database = new DatabaseSync(file);
-    const tables = (tellsWebhooks(database) ? [] : tablesOf(database)).map((table) => {
+    const tables = tablesOf(database).map((table) => {
       const row = database.prepare(`SELECT COUNT(*) AS rows FROM "${table}"`).get();
       return `${table} with ${row?.["rows"]} rows`;
     });
