@@ -34,6 +34,17 @@ export function readBooks(disk: string, { isLive = false } = {}): Books[] {
   });
 }
 
+/** Webhooks that are still to be tried. */
+export function countOwed(disk: string): number {
+  return objectFiles(disk, "UserMeter").reduce((sum, file) => {
+    const database = new DatabaseSync(file, { readOnly: true });
+    const hasAny = tablesOf(database).includes("outbox");
+    const row = hasAny ? database.prepare("SELECT COUNT(*) AS owed FROM outbox").get() : undefined;
+    database.close();
+    return sum + Number(row?.["owed"] ?? 0);
+  }, 0);
+}
+
 /** A meter keeps the newest thousand jobs whose cost is known, and more of those that may be corrected. */
 export function mayBePruned({ rows, pruned }: Books, admission: string): boolean {
   const ended = rows.filter(({ endedAt, assumed }) => endedAt !== null && assumed === 0).map((row) => row.admission);

@@ -1,9 +1,10 @@
 // `npm run torture [-- --seconds 300 --seed 7]`: the gateway over real processes, with everything that can go wrong going wrong.
 import { parseArgs } from "node:util";
 import { type ServeOptions, Server } from "../support/serve.ts";
+import { eventually } from "../support/serve-eventually.ts";
 import { audit } from "./audit.ts";
 import { auditOwed, auditWebhooks } from "./audit-webhooks.ts";
-import { type Books, readBooks } from "./books.ts";
+import { type Books, countOwed, readBooks } from "./books.ts";
 import { users } from "./chance.ts";
 import { Clients } from "./clients.ts";
 import { add, tell, tooSeldom } from "./counted.ts";
@@ -121,6 +122,7 @@ async function callMeters(clients: Clients, travel: TimeTravel): Promise<string[
 async function quiet(travel: TimeTravel): Promise<string[]> {
   try {
     await travel.quiet(quietWithinMs);
+    await eventually("the last try of each webhook", quietWithinMs, async () => countOwed(server.disk) === 0);
     return [];
   } catch (error) {
     return [String(error)];
