@@ -10,6 +10,11 @@ export function resultKey(admission: string): string {
   return `result/${admission}`;
 }
 
+/** Of a job whose id a notice alone has named: only a handle with the same id leads to it. */
+export function provenName({ admission, upstreamId }: { admission: string; upstreamId: string | null }): string {
+  return `${admission}/${upstreamId}`;
+}
+
 export async function keptResult(kept: KVNamespace, admission: string): Promise<UpstreamJob | undefined> {
   return endedJob(await kept.get(resultKey(admission)).catch(() => null));
 }

@@ -82,6 +82,7 @@ async function torture(): Promise<string[]> {
   receiver.calm = true;
   const { lost, ended } = await followAll(clients, seed);
   const travel = new TimeTravel(server, served);
+  lost.push(...(await quiet(travel)));
   for (const ms of sleepsMs) {
     lost.push(...(await sleep(travel, ms)));
     clients.tokens = await mintTokens(server.url);

@@ -2,7 +2,7 @@
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../wire/byte-reader.ts";
-import { endedJob, keptResult } from "../kept-result.ts";
+import { endedJob, keptResult, provenName } from "../kept-result.ts";
 import { type Call, callUpstream } from "../upstream.ts";
 import { openJob, openObject, readJob, readObject } from "../upstream-answer.ts";
 import { answerJob, presentJob } from "./answer.ts";
@@ -61,7 +61,10 @@ export async function followJob(
 async function fromKept(call: JobCall, job: Handle, handle: string, error: unknown): Promise<Response> {
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
   if (!gone) throw error;
-  const kept = (await keptResult(call.env.IMAGES, job.admission)) ?? endedJob(await call.meter.lastWord(job.admission));
+  const { admission, ref } = job;
+  const names = [admission, provenName({ admission, upstreamId: ref })];
+  const [named, proven] = await Promise.all(names.map((name) => keptResult(call.env.IMAGES, name)));
+  const kept = named ?? proven ?? endedJob(await call.meter.lastWord(names));
   if (!kept) throw error;
   return answerJob(call, kept, job, handle, { askedAt: 0 });
 }

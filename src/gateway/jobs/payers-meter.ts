@@ -128,9 +128,9 @@ export class PayersMeter {
   }
 
   /** Undefined where it cannot be reached, too. */
-  async lastWord(admission: string): Promise<string | undefined> {
+  async lastWord(names: readonly string[]): Promise<string | undefined> {
     const word = await this.#stub()
-      .lastWord(admission)
+      .lastWord(names)
       .catch(() => undefined);
     return typeof word === "object" ? new TextDecoder().decode(word) : word;
   }

@@ -3,7 +3,7 @@ import { type Config, readConfig } from "../../config.ts";
 import { limits } from "../../contract/limits.ts";
 import { isFinal } from "../../contract/states.ts";
 import type { Send } from "../../wire/webhook.ts";
-import { keepResult, keptBytes } from "../kept-result.ts";
+import { keepResult, keptBytes, provenName } from "../kept-result.ts";
 import { signingKeysOf } from "../signing.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import { Chain } from "./chain.ts";
@@ -89,12 +89,12 @@ export class Errands {
     text: Uint8Array | undefined,
     now: number,
   ): Promise<void> {
-    const { status, costMicroUsd, completedAt, media, body, isTaken } = asked.isUnproven
-      ? withoutOutput(answer)
-      : answer;
+    const { status, costMicroUsd, completedAt, body, isTaken } = answer;
     const told = isTaken ? text : body;
+    // It may be another's job: who has its handle may read it, and nobody is told.
+    const media = asked.isUnproven ? undefined : answer.media;
     // A list of the owner's jobs names a retry by its own admission, too.
-    const names = told === undefined ? [] : [...new Set([first, asked.admission])];
+    const names = asked.isUnproven ? [provenName(asked)] : [...new Set([first, asked.admission])];
     const unkept = told === undefined ? [] : await this.#unkept(names, told);
     const { wantsNotice, admission } = this.#meter.endings.settle(
       { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
@@ -192,13 +192,4 @@ function configOf(env: Env): Config {
   const reading = readConfig(env);
   if (!reading.ok) throw new Error("misconfigured");
   return reading.config;
-}
-
-/** It may be another's job: nothing of what it made is kept or told. */
-function withoutOutput({
-  media: _,
-  body: __,
-  ...said
-}: Exclude<UpstreamAnswer, string>): Exclude<UpstreamAnswer, string> {
-  return said;
 }

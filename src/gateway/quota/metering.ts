@@ -281,8 +281,8 @@ export interface Metering {
   lookAgain(binding: Binding): void;
   /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. A key may stand for an earlier call. */
   countHit(hit: Hit): HitAnswer;
-  /** The end of a job that the upstream has forgotten: its answer, where KV has not taken that yet, or how it ended for nothing. */
-  lastWord(admission: string): string | Uint8Array | undefined;
+  /** The end of a job that the upstream has forgotten: its answer, where KV has not taken that yet, or how it ended for nothing. It is kept under one of its names. */
+  lastWord(names: readonly string[]): string | Uint8Array | undefined;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;
   /** The owner's jobs that are not at their end, oldest first. */

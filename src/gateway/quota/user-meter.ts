@@ -188,8 +188,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return job && describeJob(job);
   }
 
-  lastWord(admission: string): string | Uint8Array | undefined {
-    return this.#stores.debts.result(admission) ?? this.#endings.lastWord(admission);
+  lastWord(names: readonly string[]): string | Uint8Array | undefined {
+    const [admission = ""] = names;
+    const owed = names.map((name) => this.#stores.debts.result(name)).find((body) => body !== undefined);
+    return owed ?? this.#endings.lastWord(admission);
   }
 
   openJobs(owner: string, model: string, count: number): MeteredJob[] {

@@ -71,7 +71,7 @@ const owed = (planted: Planted) =>
 const isEnded = ({ meter }: Planted, admission: string) => meter.job(admission)?.endedAt !== null;
 
 const lastWord = (meter: UserMeter, admission: string) => {
-  const word = meter.lastWord(admission);
+  const word = meter.lastWord([admission]);
   return typeof word === "string" ? word : new TextDecoder().decode(word);
 };
 
@@ -95,7 +95,7 @@ describe("fault M1: KV refuses a result that was paid for", () => {
       world.keep = "takes";
       await planted.ringUntil(() => owed(planted).length === 0);
       expect(world.kept.get(`result/${admission}`)).toBe(body);
-      expect(planted.meter.lastWord(admission)).toBeUndefined();
+      expect(planted.meter.lastWord([admission])).toBeUndefined();
     }),
   );
 
@@ -246,6 +246,16 @@ describe("a job whose end a notice alone told", () => {
       world.ask = async () => done;
       await planted.ringUntil(() => world.kept.size > 0);
       expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
+    }));
+
+  it("is kept for who has its handle where nobody but the notice named it, and for nobody else", () =>
+    planted(async (planted) => {
+      const job = request();
+      await planted.meter.admit(job);
+      planted.meter.settle(ending(job.admission, { upstreamId: "ref", isUnproven: true, isUntold: true }));
+      world.ask = async () => done;
+      await planted.ringUntil(() => world.kept.size > 0);
+      expect([...world.kept.keys()]).toEqual([`result/${job.admission}/ref`]);
     }));
 
   it("is told to its webhook and kept, each once", () =>
