@@ -73,8 +73,8 @@ async function tell(
 ): Promise<void> {
   const settled = await meter.settle(ending);
   if (settled.wantsNotice) await meter.notify(settled.admission, await body());
-  // What was asked before a retry was accepted does not end it: the next look is to be told.
-  if (settled.isOver) told.set(ending.admission, news, ending.seenAt + rememberMs);
+  // What was asked before a retry was accepted does not end it: the next look is to be told. So is its owner's, after a notice.
+  if (settled.isOver && !ending.isUntold) told.set(ending.admission, news, ending.seenAt + rememberMs);
 }
 
 function newsOf({ status, costMicroUsd }: Ending): string {

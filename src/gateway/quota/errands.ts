@@ -139,8 +139,8 @@ export class Errands {
 
   async #keepOwed({ admission, since }: Debt): Promise<boolean> {
     const body = this.#meter.stores.debts.result(admission);
-    const isOver = this.#meter.clock() >= since + limits.mediaLifetimeMs;
-    return body === undefined || isOver || (await this.#unkept([admission], body)).length === 0;
+    const isTooLate = this.#meter.clock() >= since + limits.mediaLifetimeMs;
+    return body === undefined || isTooLate || (await this.#unkept([admission], body)).length === 0;
   }
 
   /** Of an end that somebody saw and did not tell, or that had to be assumed. Where nobody can say more, its status is told. */
