@@ -1,7 +1,7 @@
 // Said at the start of a whole run: how long it takes, and what the other command is for.
 import type { Reporter, Vitest } from "vitest/node";
 
-const quick = `Every test, with small amounts: two to three minutes on two idle cores.
+const quick = `Every test, with small amounts: two minutes on two idle cores.
 Large amounts, long waits and storms are in \`npm run test:full\`.`;
 const full = "Every test, with large amounts, long waits and storms: about half an hour on two idle cores.";
 

@@ -21,6 +21,7 @@ export class OneAlarm {
   /** When it rings, or later than it rings; unknown to an object that has just woken and did not note it. */
   #at: number | undefined;
   #rangAt = Number.NEGATIVE_INFINITY;
+  #rings = 0;
   #lateMs = lateMs.min;
 
   constructor(ctx: DurableObjectState, name: string, act: () => Promise<void>, at?: number) {
@@ -38,7 +39,7 @@ export class OneAlarm {
   arm(...due: readonly (number | undefined)[]): void {
     const next = Math.min(...due.map((at) => at ?? never));
     const lateBy = Date.now() - Math.max(next, this.#rangAt);
-    if (lateBy > this.#lateMs) this.#ctx.waitUntil(this.#catchUp(lateBy));
+    if (lateBy > this.#lateMs && this.#rings === 0) this.#ctx.waitUntil(this.#catchUp(lateBy));
     if (next === never || (this.#at !== undefined && this.#at <= next)) return;
     this.#at = next;
     this.#ctx.waitUntil(this.#ctx.storage.setAlarm(next));
@@ -46,14 +47,21 @@ export class OneAlarm {
 
   /** Never throws: the runtime would give up on the alarm after a few tries, and on all that it owes with it. */
   async ring(): Promise<void> {
+    this.#lateMs = lateMs.min;
+    await this.#ring();
+  }
+
+  async #ring(): Promise<void> {
     this.#at = undefined;
     this.#rangAt = Date.now();
+    this.#rings += 1;
     try {
       await this.#act();
     } catch (error) {
       console.error(JSON.stringify({ alarm: this.#name, error: nameOfFault(error), stack: framesOf(error) }));
       this.arm(Date.now() + retryMs);
     } finally {
+      this.#rings -= 1;
       this.#rangAt = Date.now();
     }
   }
@@ -65,7 +73,7 @@ export class OneAlarm {
     if (this.#rangAt !== seenAt) return;
     if (this.#lateMs === lateMs.min) console.error(JSON.stringify({ alarm: this.#name, problem: "is late", lateBy }));
     this.#lateMs = Math.min(2 * this.#lateMs, lateMs.max);
-    await this.ring();
+    await this.#ring();
   }
 
   /** Nothing is owed any more. */

@@ -34,8 +34,8 @@ function isPaid(told: Told | undefined): boolean {
 }
 
 /** What never was a job is nobody's news, and what has the key in it is told to nobody. */
-function isOwed({ webhook, boundAt, endedAt }: Job, seed: number): boolean {
-  if (webhook === null || boundAt === null || endedAt === null) return false;
+function isOwed({ webhook, boundAt, guessed, endedAt }: Job, seed: number): boolean {
+  if (webhook === null || boundAt === null || guessed === 1 || endedAt === null) return false;
   const [, , n] = new URL(webhook).pathname.split("/");
   return !fateOf(seed, Number(n)).leaks;
 }

@@ -31,6 +31,8 @@ export class Debts {
     this.#tables = tables;
     this.#results = new Bodies(sql, "result_bodies");
     this.#dueAt = dueAt;
+    // An older release has written the state, and knew of none.
+    if (dueAt === undefined && tables.has("debts")) this.#readDue();
   }
 
   /** What is owed already stays as it is. */

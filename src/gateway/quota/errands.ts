@@ -101,7 +101,7 @@ export class Errands {
       now,
     );
     if (wantsNotice && told !== undefined) this.#meter.endings.notify(admission, told, now);
-    if (told !== undefined) this.#oweResults(unkept, told, now);
+    if (told !== undefined) this.#oweResults(names, unkept, told, now);
   }
 
   /** Those whose result KV has not taken. */
@@ -110,11 +110,14 @@ export class Errands {
     return names.filter((_, at) => !kept[at]);
   }
 
-  #oweResults(names: readonly string[], body: string | Uint8Array, now: number): void {
-    const { stores } = this.#meter;
-    if (names.length === 0) return;
-    stores.transaction(() => {
-      for (const name of names) stores.debts.oweResult(name, body, now);
+  /** What KV has is not followed by an older answer that was owed. */
+  #oweResults(names: readonly string[], unkept: readonly string[], body: string | Uint8Array, now: number): void {
+    const { debts } = this.#meter.stores;
+    const kept = names.filter((name) => !unkept.includes(name) && debts.owes(name, "result"));
+    if (unkept.length + kept.length === 0) return;
+    this.#meter.stores.transaction(() => {
+      for (const name of unkept) debts.oweResult(name, body, now);
+      for (const name of kept) debts.pay(name, "result");
     });
   }
 
@@ -132,27 +135,34 @@ export class Errands {
   }
 
   /** Its owner has not asked: the answer is kept before the upstream forgets it. */
-  async #keepUntold({ admission }: Debt): Promise<boolean> {
-    const job = this.#meter.stores.jobs.find(admission);
-    return !job || isOver(await this.follow(job));
+  async #keepUntold(debt: Debt): Promise<boolean> {
+    const job = this.#meter.stores.jobs.find(debt.admission);
+    return !job || this.#isTooLate(debt) || isOver(await this.follow(job));
   }
 
-  async #keepOwed({ admission, since }: Debt): Promise<boolean> {
-    const body = this.#meter.stores.debts.result(admission);
-    const isTooLate = this.#meter.clock() >= since + limits.mediaLifetimeMs;
-    return body === undefined || isTooLate || (await this.#unkept([admission], body)).length === 0;
+  /** By then nothing of it is kept any more. */
+  #isTooLate({ since }: Debt): boolean {
+    return this.#meter.clock() >= since + limits.mediaLifetimeMs;
+  }
+
+  async #keepOwed(debt: Debt): Promise<boolean> {
+    const body = this.#meter.stores.debts.result(debt.admission);
+    return body === undefined || this.#isTooLate(debt) || (await this.#unkept([debt.admission], body)).length === 0;
   }
 
   /** Of an end that somebody saw and did not tell, or that had to be assumed. Where nobody can say more, its status is told. */
-  async #bringBody({ admission, since }: Debt): Promise<boolean> {
+  async #bringBody(debt: Debt): Promise<boolean> {
+    const { admission } = debt;
     const { stores, endings, describeEnd, clock } = this.#meter;
     const job = stores.jobs.find(admission);
     if (!job || job.webhook === null || job.noticed === 1) return true;
     const answer = await this.follow(job);
     const seen = stores.jobs.find(admission);
     if (!seen || seen.noticed === 1) return true;
+    // It may be another's job, whose handle is for nobody.
+    if (isUnprovenOf(seen)) return this.#isTooLate(debt);
     const asked = this.#askedOf(seen);
-    if (asked && seen.status !== null && (isOver(answer) || clock() >= since + limits.mediaLifetimeMs))
+    if (asked && seen.status !== null && (isOver(answer) || this.#isTooLate(debt)))
       endings.notify(admission, describeEnd(asked, seen.status), clock());
     return false;
   }

@@ -12,6 +12,7 @@ import {
   updateOpen,
   writeEnded,
 } from "./job-rows.ts";
+import { expiresAt } from "./job-timing.ts";
 import type { MeteredJob } from "./metering.ts";
 import type { Tables } from "./tables.ts";
 
@@ -162,7 +163,8 @@ export class Jobs {
   hurry(now: number): void {
     for (const job of this.#open.values()) {
       const ahead = Math.max(0, job.admittedAt - now);
-      if (job.dueAt > now) this.update(job, { dueAt: now, expiresAt: job.expiresAt - ahead });
+      const expiry = Math.min(job.expiresAt, expiresAt(job) - ahead);
+      if (job.dueAt > now) this.update(job, { dueAt: now, expiresAt: expiry });
     }
   }
 

@@ -248,6 +248,16 @@ describe("a job whose end a notice alone told", () => {
       expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
     }));
 
+  it("is told to no webhook where nobody but the notice named it: its handle may be another's job's", () =>
+    planted(async (planted) => {
+      const job = request({ webhook: url });
+      await planted.meter.admit(job);
+      planted.meter.settle(ending(job.admission, { upstreamId: "ref", isUnproven: true, isUntold: true }));
+      world.ask = async () => "unknown";
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(sent).toEqual([]);
+    }));
+
   it("is kept for who has its handle where nobody but the notice named it, and for nobody else", () =>
     planted(async (planted) => {
       const job = request();
@@ -290,6 +300,20 @@ describe("a clock that is set back by an hour", () => {
       setBack(planted);
       await planted.ringUntil(() => sent.length > 0);
       expect(world.now).toBeLessThan(noon);
+    }));
+
+  it("shortens no job, however often its meter wakes before the clock has caught up", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { ttlMs: 3 * hourMs });
+      world.ask = async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 });
+      setBack(planted);
+      for (let wakes = 0; wakes < 5; wakes++) {
+        planted.evict();
+        world.now += 60 * secondMs;
+        planted.meter.doubt(admission);
+        await planted.meter.alarm();
+      }
+      expect(isEnded(planted, admission)).toBe(false);
     }));
 
   it("lets no question wait for it, nor what nobody bound keep its place", () =>
