@@ -217,7 +217,9 @@ export class JobMedia extends DurableObject<Env> {
   async #forgetAnswer(key: string, now: number): Promise<boolean> {
     const request = this.#sharing?.flight;
     if (request !== undefined && !isShared(request)) {
-      return sharedRequestObject(this.env.SHARED_REQUEST, request, answersWithinMs.asked).forget(key);
+      const isGone = await sharedRequestObject(this.env.SHARED_REQUEST, request, answersWithinMs.asked).forget(key);
+      if (isGone === undefined) throw new Error("KV refuses");
+      return isGone;
     }
     const { kept, owedSince } = this.#links;
     const isOfOthers = kept.length === 0;

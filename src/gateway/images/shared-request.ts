@@ -149,15 +149,19 @@ export class SharedRequest extends DurableObject<Env> {
 
   /**
    * Its owner deleted the link: the answer serves nobody any more, also where it is still on its way here. False where a
-   * write of KV that is under way may bring it back: asked again, it goes again.
+   * write of KV that is under way may bring it back: asked again, it goes again. Undefined where KV refuses.
    */
-  async forget(key: string): Promise<boolean> {
+  async forget(key: string): Promise<boolean | undefined> {
     this.#rows.remove(row.fresh);
     this.#rows.put(row.deleted(key), true, this.clock() + flights.freshMs);
     const isGone = this.#writes === 0;
     const name = this.ctx.id.name;
-    if (name !== undefined) await this.#cache.removeReusable(name);
-    return isGone;
+    try {
+      if (name !== undefined) await this.#cache.removeReusable(name);
+      return isGone;
+    } catch {
+      return undefined;
+    }
   }
 
   override alarm(): Promise<void> {
