@@ -1,5 +1,6 @@
 // What a meter owes until it is done, whichever call was lost: the end of a job to its webhook, and to its owner.
 import { Bodies } from "./bodies.ts";
+import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
 
 /**
@@ -23,16 +24,15 @@ export class Debts {
   readonly #sql: SqlStorage;
   readonly #tables: Tables;
   readonly #results: Bodies;
-  /** Nothing is due before; undefined where nothing is owed. */
-  #dueAt: number | undefined;
+  readonly #due: NextDue;
 
   constructor(sql: SqlStorage, tables: Tables, dueAt: number | undefined) {
     this.#sql = sql;
     this.#tables = tables;
     this.#results = new Bodies(sql, "result_bodies");
-    this.#dueAt = dueAt;
+    this.#due = new NextDue(sql, "debts", dueAt);
     // An older release has written the state, and knew of none.
-    if (dueAt === undefined && tables.has("debts")) this.#readDue();
+    if (dueAt === undefined && tables.has("debts")) this.#due.read();
   }
 
   /** What is owed already stays as it is. */
@@ -40,7 +40,7 @@ export class Debts {
     this.#tables.need("debts");
     const add = "INSERT OR IGNORE INTO debts (admission, kind, since, dueAt, tries) VALUES (?, ?, ?, ?, 0)";
     this.#sql.exec(add, admission, kind, now, dueAt);
-    this.#dueAt = Math.min(this.#dueAt ?? dueAt, dueAt);
+    this.#due.added(dueAt);
   }
 
   oweResult(admission: string, body: string | Uint8Array, now: number): void {
@@ -63,7 +63,7 @@ export class Debts {
 
   /** Takes what is due; where it cannot be paid now, it is due again. */
   claim(now: number, count: number): Debt[] {
-    if (this.#dueAt === undefined || now < this.#dueAt) return [];
+    if (!this.#due.isReached(now)) return [];
     const query = "SELECT * FROM debts WHERE dueAt <= ? ORDER BY dueAt LIMIT ?";
     const due = this.#sql.exec<Debt>(query, now, count).toArray();
     for (const { admission, kind, tries } of due) {
@@ -71,7 +71,7 @@ export class Debts {
       const postpone = "UPDATE debts SET dueAt = ?, tries = ? WHERE admission = ? AND kind = ?";
       this.#sql.exec(postpone, next, tries + 1, admission, kind);
     }
-    this.#readDue();
+    this.#due.read();
     return due;
   }
 
@@ -79,22 +79,14 @@ export class Debts {
     if (!this.#tables.has("debts")) return;
     this.#sql.exec("DELETE FROM debts WHERE admission = ? AND kind = ?", admission, kind);
     if (kind === "result") this.#results.remove(admission);
-    this.#readDue();
+    this.#due.read();
   }
 
-  /** The clock was set back. */
   hurry(now: number): void {
-    if (!this.#tables.has("debts")) return;
-    this.#sql.exec("UPDATE debts SET dueAt = ?1 WHERE dueAt > ?1", now);
-    this.#readDue();
+    this.#due.hurry(now);
   }
 
   nextDue(): number | undefined {
-    return this.#dueAt;
-  }
-
-  #readDue(): void {
-    const query = "SELECT MIN(dueAt) AS at FROM debts";
-    this.#dueAt = this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
+    return this.#due.at;
   }
 }

@@ -1,4 +1,5 @@
 // What the meter of an address's /48 must still hear of this address's jobs: each end stands in a row until it was told.
+import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
 
 /** How an address's job ended, as its network's meter counts it. */
@@ -27,13 +28,12 @@ const retryMs = 10_000;
 export class NetworkEnds {
   readonly #sql: SqlStorage;
   readonly #tables: Tables;
-  /** Nothing is due before. */
-  #dueAt: number | undefined;
+  readonly #due: NextDue;
 
   constructor(sql: SqlStorage, tables: Tables, dueAt: number | undefined) {
     this.#sql = sql;
     this.#tables = tables;
-    this.#dueAt = dueAt;
+    this.#due = new NextDue(sql, "network_ends", dueAt);
   }
 
   /** A later end of the same admission goes before an earlier one. */
@@ -41,40 +41,32 @@ export class NetworkEnds {
     this.#tables.need("network_ends");
     const add = "INSERT OR REPLACE INTO network_ends (admission, network, json, dueAt) VALUES (?, ?, ?, ?)";
     this.#sql.exec(add, admission, network, JSON.stringify(end), now);
-    this.#dueAt = Math.min(this.#dueAt ?? now, now);
+    this.#due.added(now);
   }
 
   /** Takes what is due; where it cannot be told now, it is due again. */
   claim(now: number, count: number): OwedEnd[] {
-    if (this.#dueAt === undefined || now < this.#dueAt) return [];
+    if (!this.#due.isReached(now)) return [];
     const query = "SELECT * FROM network_ends WHERE dueAt <= ? ORDER BY dueAt LIMIT ?";
     const rows = this.#sql.exec<Row>(query, now, count).toArray();
     for (const { admission } of rows) {
       this.#sql.exec("UPDATE network_ends SET dueAt = ? WHERE admission = ?", now + retryMs, admission);
     }
-    this.#readDue();
+    this.#due.read();
     return rows.map(({ admission, network, json }) => ({ admission, network, end: JSON.parse(json) }));
   }
 
   /** Unless something newer is to be told of it meanwhile. */
   told({ admission, end }: OwedEnd): void {
     this.#sql.exec("DELETE FROM network_ends WHERE admission = ? AND json = ?", admission, JSON.stringify(end));
-    this.#readDue();
+    this.#due.read();
   }
 
-  /** The clock was set back. */
   hurry(now: number): void {
-    if (this.#dueAt === undefined) return;
-    this.#sql.exec("UPDATE network_ends SET dueAt = ?1 WHERE dueAt > ?1", now);
-    this.#readDue();
+    this.#due.hurry(now);
   }
 
   nextDue(): number | undefined {
-    return this.#dueAt;
-  }
-
-  #readDue(): void {
-    const query = "SELECT MIN(dueAt) AS at FROM network_ends";
-    this.#dueAt = this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
+    return this.#due.at;
   }
 }

@@ -1,6 +1,7 @@
 // Client webhooks that are owed: written once a job, sent until received or given up.
 import { limits } from "../../contract/limits.ts";
 import { Bodies } from "./bodies.ts";
+import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
 
 export interface Notice extends Record<string, SqlStorageValue> {
@@ -21,8 +22,7 @@ export class Outbox {
   readonly #sql: SqlStorage;
   readonly #tables: Tables;
   readonly #bodies: Bodies;
-  /** Nothing is due before; undefined where nothing is owed. */
-  #dueAt: number | undefined;
+  readonly #due: NextDue;
   /** Looked for once while nothing changes: thousands may wait for one host. */
   #nextOfOthers: { readonly than: string; readonly dueAt: number | undefined } | undefined;
 
@@ -30,13 +30,13 @@ export class Outbox {
     this.#sql = sql;
     this.#tables = tables;
     this.#bodies = new Bodies(sql, "outbox_bodies");
-    this.#dueAt = dueAt;
+    this.#due = new NextDue(sql, "outbox", dueAt);
   }
 
   add(admission: string, url: string, body: string | Uint8Array, now: number): void {
     this.#tables.need("outbox");
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
-    this.#dueAt = Math.min(this.#dueAt ?? now, now);
+    this.#due.added(now);
     this.#nextOfOthers = undefined;
     this.#bodies.add(admission, body);
   }
@@ -50,7 +50,7 @@ export class Outbox {
    * never a second storm. A body that is larger than the room there is waits.
    */
   claim(now: number, withoutHosts: readonly string[], roomBytes: number): Claimed | "too large" | undefined {
-    if (this.#dueAt === undefined || now < this.#dueAt) return undefined;
+    if (!this.#due.isReached(now)) return undefined;
     const due = this.#first(withoutHosts, now);
     if (!due) return undefined;
     if (due.tries >= maxTries) {
@@ -66,39 +66,40 @@ export class Outbox {
       tried.dueAt,
       due.admission,
     );
-    this.#readDue();
+    this.#changed();
     return tried;
   }
 
   /** No try was made. */
   giveBack({ admission }: Notice, now: number): void {
     this.#sql.exec("UPDATE outbox SET tries = tries - 1, dueAt = ? WHERE admission = ?", now + delayMs, admission);
-    this.#readDue();
+    this.#changed();
   }
 
   /** Of a try that was overtaken by the next one, no try is forgotten. */
   settle({ admission, tries }: Notice, received: boolean, now: number): void {
-    if (received || tries >= maxTries) this.#remove(admission);
-    else this.#sql.exec("UPDATE outbox SET dueAt = ? WHERE admission = ?", now + delayMs, admission);
-    this.#readDue();
+    if (received || tries >= maxTries) {
+      this.#remove(admission);
+    } else {
+      this.#sql.exec("UPDATE outbox SET dueAt = ? WHERE admission = ?", now + delayMs, admission);
+      this.#changed();
+    }
   }
 
-  /** The clock was set back. */
   hurry(now: number): void {
-    if (this.#dueAt === undefined) return;
-    this.#sql.exec("UPDATE outbox SET dueAt = ?1 WHERE dueAt > ?1", now);
-    this.#readDue();
+    this.#nextOfOthers = undefined;
+    this.#due.hurry(now);
   }
 
   #remove(admission: string): void {
     this.#sql.exec("DELETE FROM outbox WHERE admission = ?", admission);
     this.#bodies.remove(admission);
-    this.#readDue();
+    this.#changed();
   }
 
   /** Of what is owed to other hosts than those. */
   nextDue(withoutHosts: readonly string[] = []): number | undefined {
-    if (this.#dueAt === undefined || withoutHosts.length === 0) return this.#dueAt;
+    if (this.#due.at === undefined || withoutHosts.length === 0) return this.#due.at;
     const than = withoutHosts.join(" ");
     if (this.#nextOfOthers?.than !== than) this.#nextOfOthers = { than, dueAt: this.#first(withoutHosts)?.dueAt };
     return this.#nextOfOthers.dueAt;
@@ -111,9 +112,8 @@ export class Outbox {
     return this.#sql.exec<Notice>(query, dueBy, ...hosts).toArray()[0];
   }
 
-  #readDue(): void {
+  #changed(): void {
     this.#nextOfOthers = undefined;
-    const query = "SELECT MIN(dueAt) AS at FROM outbox";
-    this.#dueAt = this.#sql.exec<{ at: number | null }>(query).one().at ?? undefined;
+    this.#due.read();
   }
 }
