@@ -48,7 +48,37 @@ const url = text.pipe(
 const baseUrl = url
   .refine((value) => !value || !/[?#]/.test(value), "must carry no query and no fragment")
   .transform((value) => value?.replace(/\/+$/, ""));
+/** What each account begins with: `account=USD,account=USD`, or one amount for each account. */
+const credits = list.transform((items = [], context): ReadonlyMap<string, number> => {
+  const amounts = items.map((item) => {
+    const [, account = everyAccount, amount = ""] = /^(?:([\w-]{1,64})=)?(.*)$/.exec(item) ?? [];
+    const micro = usd.safeParse(amount).data;
+    if (micro === undefined) context.addIssue({ code: "custom", message: "expected an amount in USD, or account=USD" });
+    return [account, micro ?? 0] as const;
+  });
+  return new Map(amounts);
+});
+export const everyAccount = "*";
 const name = z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$/, "expected letters, digits, - and _");
+
+/** Where a worker of a load-balancing endpoint listens: an origin, since its paths are the callers'. */
+export const workerUrl = z
+  .url({ protocol: /^https?$/, error: "expected the http or https URL of a worker" })
+  .refine((value) => /^[^/]+\/\/[^/?#@\\]+\/?$/.test(value.trim()), "must be an origin, such as http://10.0.0.7:8000")
+  .transform((value) => new URL(value).origin);
+
+/** Endpoints by name; those written as `name=url|url` are load-balancing ones, with their workers. */
+const endpoints = list.transform((items = [], context) => {
+  const named = items.map((item) => {
+    const [, endpoint = item, urls] = /^([^=]*)=(.*)$/.exec(item) ?? [];
+    const workers = z.array(workerUrl).safeParse(urls?.split("|") ?? []);
+    if (!name.safeParse(endpoint).success || !workers.success) {
+      context.addIssue({ code: "custom", message: "expected letters, digits, - and _, or name=url|url" });
+    }
+    return [endpoint, urls === undefined ? undefined : (workers.data ?? [])] as const;
+  });
+  return new Map(named);
+});
 
 /** Account names by key: `account=key,account=key`, or one bare key, which is the account `default`. */
 const accounts = list.transform((items = [], context): ReadonlyMap<string, string> | undefined => {
@@ -85,6 +115,8 @@ const settingsSchema = z.object({
   ANONYMOUS: oneOf("open", "turnstile", "off"),
   SESSION_PLAN: oneOf(...builtInPlanNames),
   TURNSTILE_SECRET: text,
+  // Read by the build of the pages.
+  TURNSTILE_SITE_KEY: text,
   ALLOWED_ORIGINS: list.pipe(
     z
       .array(
@@ -103,7 +135,8 @@ const settingsSchema = z.object({
   WEBHOOK_HOSTS: hosts,
   BUDGET_DAY_USD: usd,
   BUDGET_MONTH_USD: usd,
-  ENDPOINTS: list.pipe(z.array(name).optional()),
+  ENDPOINTS: endpoints,
+  PLATFORM_CREDITS: credits,
   SAMPLE_DELAY_MS: text.pipe(
     z
       .string()
@@ -149,7 +182,10 @@ export interface Config {
   readonly mediaHosts: readonly string[];
   readonly webhookHosts: readonly string[];
   readonly budget: { dayMicroUsd: number | undefined; monthMicroUsd: number | undefined };
-  readonly endpoints: readonly string[];
+  /** By name; a load-balancing one with its workers' URLs. */
+  readonly endpoints: ReadonlyMap<string, readonly string[] | undefined>;
+  /** Micro-USD by account; an account without an amount has no limit. */
+  readonly platformCredits: ReadonlyMap<string, number>;
   readonly sampleDelayMs: number;
 }
 
@@ -188,7 +224,9 @@ function demandsOf({
   ANONYMOUS,
 }: Settings): Map<SettingName, SettingName | undefined> {
   const demands = new Map<SettingName, SettingName | undefined>();
-  for (const setting of ["SIGNING_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY"] as const) demands.set(setting, undefined);
+  for (const setting of ["SIGNING_SECRET", "ADMIN_TOKEN"] as const) demands.set(setting, undefined);
+  // Without it nobody gets in there, which is right where nothing is asked of the platform.
+  if (!UPSTREAM_URL) demands.set("PLATFORM_API_KEY", undefined);
   if (MANAGEMENT_URL) demands.set("UPSTREAM_API_KEY", "MANAGEMENT_URL");
   if (UPSTREAM_URL) demands.set("UPSTREAM_API_KEY", "UPSTREAM_URL");
   if (JWKS_URL) demands.set("JWT_ISSUER", "JWKS_URL").set("JWT_AUDIENCE", "JWKS_URL");
@@ -207,7 +245,7 @@ function weak(settings: Settings): Fault[] {
   if (settings.LOCAL === "true") return [];
   const used = demandsOf(settings);
   return secrets
-    .filter((setting) => used.has(setting) || setting === "APP_SECRET")
+    .filter((setting) => used.has(setting) || setting === "APP_SECRET" || setting === "PLATFORM_API_KEY")
     .filter((setting) => secretsIn(settings[setting]).some((secret) => byteLength(secret) < minSecretBytes))
     .map((setting) => ({ setting, problem: `must be at least ${minSecretBytes} bytes` }));
 }
@@ -265,7 +303,8 @@ function settle(settings: Settings): Config {
     mediaHosts: settings.MEDIA_HOSTS ?? [],
     webhookHosts: settings.WEBHOOK_HOSTS ?? (local ? ["localhost", "127.0.0.1"] : []),
     budget: { dayMicroUsd: settings.BUDGET_DAY_USD, monthMicroUsd: settings.BUDGET_MONTH_USD },
-    endpoints: settings.ENDPOINTS ?? [],
+    endpoints: settings.ENDPOINTS ?? new Map(),
+    platformCredits: settings.PLATFORM_CREDITS ?? new Map(),
     sampleDelayMs: settings.SAMPLE_DELAY_MS ?? 400,
   };
 }

@@ -1,9 +1,9 @@
 // The Worker's entry: the app and the Durable Object classes. No logic.
 import { app } from "./app.ts";
 
-export { Control } from "./gateway/control/control.ts";
-export { JobMedia } from "./gateway/images/job-media.ts";
-export { SharedRequest } from "./gateway/images/shared-request.ts";
+export { JobMedia } from "./gateway/media/job-media.ts";
+export { SharedRequest } from "./gateway/media/shared-request.ts";
+export { Control } from "./gateway/operator-settings/control.ts";
 export { Budget } from "./gateway/quota/budget.ts";
 export { EndpointQueue } from "./platform/endpoint-queue.ts";
 export { Account } from "./platform/management/account.ts";

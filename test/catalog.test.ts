@@ -13,8 +13,8 @@ describe("GET /models", () => {
     const response = await call("GET", "/models");
     expect(response.status).toBe(200);
     const listed = (await response.json<{ models: Entry[] }>()).models;
-    const told = models.map(({ id, title, kind, price, output, reuse, openAiRoutes }) => {
-      return { id, title, kind, price, output, reuse, openAiRoutes };
+    const told = models.map(({ id, title, kind, price, pricing, output, reuse, openAiRoutes }) => {
+      return { id, title, kind, price, pricing, output, reuse, openAiRoutes };
     });
     expect(listed).toEqual(told.map((entry) => ({ ...entry, input: expect.objectContaining({ type: "object" }) })));
     for (const entry of listed) {

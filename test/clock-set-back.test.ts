@@ -1,20 +1,20 @@
 // fault L2: the clock is set back by an hour. Nothing that an isolate remembers lasts until the clock has caught up.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Breaker } from "../src/gateway/breaker.ts";
-import { ControlReader } from "../src/gateway/control/control-reader.ts";
 import { KeySet } from "../src/gateway/identity/jwks.ts";
-import { isBoarding } from "../src/gateway/images/flight.ts";
 import { HandedOut } from "../src/gateway/jobs/handed-out.ts";
 import { PendingBinds } from "../src/gateway/jobs/pending-binds.ts";
 import { ReadAhead } from "../src/gateway/jobs/read-ahead.ts";
-import { callUpstream } from "../src/gateway/upstream.ts";
+import { isJoinable } from "../src/gateway/media/flight.ts";
+import { ControlReader } from "../src/gateway/operator-settings/control-reader.ts";
+import { Breaker } from "../src/gateway/upstream/breaker.ts";
+import { callUpstream } from "../src/gateway/upstream/upstream.ts";
+import { WatchedWriter } from "../src/http/watched-writer.ts";
+import { BoundedMemory } from "../src/isolate/bounded-memory.ts";
+import { isRecent } from "../src/isolate/recent.ts";
+import { Reminder } from "../src/isolate/reminder.ts";
+import { SecretSearch } from "../src/json/secret-search.ts";
 import { AttachedWorkers } from "../src/platform/queue/attached-workers.ts";
 import { RateLimits } from "../src/platform/queue/rate-limits.ts";
-import { BoundedMemory } from "../src/wire/bounded-memory.ts";
-import { isRecent } from "../src/wire/recent.ts";
-import { Reminder } from "../src/wire/reminder.ts";
-import { SecretSearch } from "../src/wire/secret-search.ts";
-import { WatchedWriter } from "../src/wire/watched-writer.ts";
 import { makeProviderKey } from "./support/provider.ts";
 
 const noon = Date.UTC(2031, 5, 16, 12);
@@ -133,7 +133,7 @@ it("fault L2: what was handed out is told within a second", async () => {
   const handOut = vi.fn(async () => {});
   const deferred: Promise<unknown>[] = [];
   const call = { meter: { handOut }, waitUntil: (work: Promise<unknown>) => void deferred.push(work) };
-  const job = { admission: "a", ref: "r" };
+  const job = { admission: "a", upstreamId: "r" };
   const give = () => handedOut.pieces(call as unknown as Parameters<HandedOut["pieces"]>[0], job, 1, 10);
   await give();
   // By less than what makes the memory forget.
@@ -145,7 +145,7 @@ it("fault L2: what was handed out is told within a second", async () => {
 
 it("fault L2: a flight whose leader is lost is boarded by nobody", () => {
   const flight = { leader: "a", ref: null, since: noon, isShared: false, request: null };
-  expect([isBoarding(flight, noon), isBoarding(flight, eleven)]).toEqual([true, false]);
+  expect([isJoinable(flight, noon), isJoinable(flight, eleven)]).toEqual([true, false]);
 });
 
 describe("fault L2: within one request", () => {

@@ -90,7 +90,27 @@ describe("what a setting may hold", () => {
     ["BUDGET_DAY_USD", "0", { budget: { dayMicroUsd: 0, monthMicroUsd: undefined } }],
     ["BUDGET_DAY_USD", "25", { budget: { dayMicroUsd: 25_000_000, monthMicroUsd: undefined } }],
     ["BUDGET_MONTH_USD", "0.000001", { budget: { dayMicroUsd: undefined, monthMicroUsd: 1 } }],
-    ["ENDPOINTS", "mine, yours", { endpoints: ["mine", "yours"] }],
+    [
+      "ENDPOINTS",
+      "mine, yours=http://10.0.0.7:8000|https://W.example.com/",
+      {
+        endpoints: new Map([
+          ["mine", undefined],
+          ["yours", ["http://10.0.0.7:8000", "https://w.example.com"]],
+        ]),
+      },
+    ],
+    ["PLATFORM_CREDITS", "2.5", { platformCredits: new Map([["*", 2_500_000]]) }],
+    [
+      "PLATFORM_CREDITS",
+      "ann=1, bob=0",
+      {
+        platformCredits: new Map([
+          ["ann", 1_000_000],
+          ["bob", 0],
+        ]),
+      },
+    ],
     ["SAMPLE_DELAY_MS", "0", { sampleDelayMs: 0 }],
     ["SAMPLE_DELAY_MS", "1500", { sampleDelayMs: 1500 }],
   ])("%s = %s", (setting, value, expected) => {
@@ -184,6 +204,12 @@ describe("what a setting may not hold", () => {
     ["BUDGET_DAY_USD", "1e3", /expected an amount/],
     ["BUDGET_MONTH_USD", "0.0000001", /expected an amount/],
     ["ENDPOINTS", "mine,with space", /expected letters/],
+    ["ENDPOINTS", "mine=", /or name=url\|url/],
+    ["ENDPOINTS", "mine=ftp://w.example.com", /or name=url\|url/],
+    ["ENDPOINTS", "mine=https://w.example.com/path", /or name=url\|url/],
+    ["ENDPOINTS", "mine=https://user:pass@w.example.com", /or name=url\|url/],
+    ["PLATFORM_CREDITS", "much", /expected an amount in USD, or account=USD/],
+    ["PLATFORM_CREDITS", "ann=", /expected an amount in USD, or account=USD/],
     ["SAMPLE_DELAY_MS", "1.5", /expected milliseconds/],
     ["SAMPLE_DELAY_MS", "1000000", /expected milliseconds/],
   ])("%s = %s", (setting, value, problem) => {
@@ -247,7 +273,8 @@ describe("on a developer's machine", () => {
       mediaHosts: [],
       webhookHosts: ["localhost", "127.0.0.1"],
       budget: { dayMicroUsd: undefined, monthMicroUsd: undefined },
-      endpoints: [],
+      endpoints: new Map(),
+      platformCredits: new Map(),
       sampleDelayMs: 0,
     });
     expect(locally({ SAMPLE_DELAY_MS: "" }).sampleDelayMs).toBe(400);
@@ -278,18 +305,22 @@ describe("anywhere else", () => {
     });
   });
 
-  it.each<SettingName>(["SIGNING_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY", "UPSTREAM_API_KEY"])(
-    "%s is required",
-    (setting) => {
-      const upstream = { UPSTREAM_URL: "https://api.example.com", UPSTREAM_API_KEY: strong("upstream") };
-      expect(faultsOf(deployedSettings, upstream)).toEqual([]);
-      for (const nothing of ["", "none", undefined]) {
-        const [fault, ...others] = faultsOf(deployedSettings, { ...upstream, [setting]: nothing });
-        expect(fault).toMatch(new RegExp(`^${setting} is required( with UPSTREAM_URL)?$`));
-        expect(others).toEqual([]);
-      }
-    },
-  );
+  it.each<SettingName>(["SIGNING_SECRET", "ADMIN_TOKEN", "UPSTREAM_API_KEY"])("%s is required", (setting) => {
+    const upstream = { UPSTREAM_URL: "https://api.example.com", UPSTREAM_API_KEY: strong("upstream") };
+    expect(faultsOf(deployedSettings, upstream)).toEqual([]);
+    for (const nothing of ["", "none", undefined]) {
+      const [fault, ...others] = faultsOf(deployedSettings, { ...upstream, [setting]: nothing });
+      expect(fault).toMatch(new RegExp(`^${setting} is required( with UPSTREAM_URL)?$`));
+      expect(others).toEqual([]);
+    }
+  });
+
+  it("PLATFORM_API_KEY is required where the platform answers, and lets nobody in where there is none", () => {
+    const upstream = { UPSTREAM_URL: "https://api.example.com", UPSTREAM_API_KEY: strong("upstream") };
+    expect(faultsOf(deployedSettings, { PLATFORM_API_KEY: "none" })).toEqual(["PLATFORM_API_KEY is required"]);
+    const config = deployed({ ...upstream, PLATFORM_API_KEY: "none" });
+    expect(config.platformKeys.size).toBe(0);
+  });
 
   const tooShort = "must be at least 32 bytes";
   it.each<[SettingName, string, string[]]>([

@@ -9,7 +9,7 @@ import {
   renderOpenAiProblem,
   renderProblem,
 } from "../src/errors.ts";
-import { refuse } from "../src/wire/refusals.ts";
+import { refuse } from "../src/http/refusals.ts";
 import { readProblem } from "./support/problems.ts";
 
 const codes = Object.keys(errors) as ErrorCode[];

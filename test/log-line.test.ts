@@ -8,12 +8,16 @@ import { call } from "./support/front-door.ts";
 import { watchLog } from "./support/log-lines.ts";
 import { deployedSettings, testSettings } from "./support/settings.ts";
 
-/** In their order, as the README has them too. */
+/** In their order, as docs/deploy-and-limits.md has them too. */
 const members = [
   ...["requestId", "owner", "method", "route", "path", "model", "operation"],
   ...["status", "code", "job", "ms", "cost", "cache", "inner"],
 ];
-const texts = import.meta.glob<string>("../README.md", { query: "?raw", import: "default", eager: true });
+const texts = import.meta.glob<string>("../docs/deploy-and-limits.md", {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
 
 const chatModel = "gpt-oss-120b";
 const deployed = { LOCAL: "" };
@@ -104,7 +108,7 @@ describe("the log", () => {
   });
 });
 
-describe("the README", () => {
+describe("docs/deploy-and-limits.md", () => {
   it("has the log's members in their order", () => {
     const [, table = ""] = /\| Member \|.*\n((?:\|.*\n)+)/.exec(Object.values(texts)[0] ?? "") ?? [];
     const named = [...table.matchAll(/^\|([^|]*)\|/gm)].flatMap(([, cell = ""]) => [...cell.matchAll(/`(\w+)`/g)]);

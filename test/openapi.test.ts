@@ -2,9 +2,8 @@
 /// <reference types="vite/types/importMeta.d.ts" />
 import { describe, expect, it } from "vitest";
 import manifest from "../package.json";
-import { app } from "../src/app.ts";
-import { gatewayOperations } from "../src/gateway/app.ts";
-import { operationNames } from "../src/gateway/identity/scope.ts";
+import { app, routes } from "../src/app.ts";
+import { operationNames } from "../src/gateway/identity/operations.ts";
 import { call } from "./support/front-door.ts";
 
 interface Operation {
@@ -83,20 +82,22 @@ describe("/openapi.json", () => {
   });
 });
 
-describe("the README", () => {
-  const [readme = ""] = Object.values(
-    import.meta.glob<string>("../README.md", { query: "?raw", import: "default", eager: true }),
+describe("docs/clients.md", () => {
+  const [text = ""] = Object.values(
+    import.meta.glob<string>("../docs/clients.md", { query: "?raw", import: "default", eager: true }),
   );
 
   it("lists every operation that a token may be for, and no other", () => {
-    const [, listed = ""] = /\n`operations` are ([^;]*);/.exec(readme) ?? [];
+    const [, listed = ""] = /\n`operations` are ([^;]*);/.exec(text) ?? [];
     expect([...listed.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name)).toEqual([...operationNames]);
   });
 
   it("names every code that an app or its users may be refused with", () => {
-    const theirs = gatewayOperations.filter(({ access }) => ["public", "user", "app"].includes(access));
+    const theirs = routes
+      .map(({ operation }) => operation)
+      .filter(({ access }) => ["public", "user", "app"].includes(access));
     const codes = new Set(theirs.flatMap(({ errors = [] }) => errors));
     expect(codes).toContain("MODEL_DISABLED");
-    expect([...codes].filter((code) => !readme.includes(`\`${code}\``))).toEqual([]);
+    expect([...codes].filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
   });
 });

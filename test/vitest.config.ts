@@ -5,14 +5,24 @@ import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
+import { buildAssets } from "../src/cli/assets.ts";
 import { howLong } from "./how-long.ts";
 import { leftOut } from "./left-out.ts";
 import { LongestFirst } from "./longest-first.ts";
 import { memoryDisk } from "./support/memory-disk.ts";
 import { testSettings } from "./support/settings.ts";
 
+// wrangler.toml names what it builds.
+await buildAssets();
+
 const root = fileURLToPath(new URL("..", import.meta.url));
-const onNode = ["test/e2e/**/*.test.ts", "test/floors.test.ts", "test/lockfiles.test.ts", "test/readme.test.ts"];
+const onNode = [
+  "test/e2e/**/*.test.ts",
+  "test/client/**/*.test.ts",
+  "test/floors.test.ts",
+  "test/lockfiles.test.ts",
+  "test/readme.test.ts",
+];
 /** They need the packages of test/clients, which has tests in its own node_modules too. */
 const clients = "test/clients/*.test.ts";
 const minutesLong = "test/full/**/*.test.ts";

@@ -1,6 +1,6 @@
 // The Worker's bundle, as a deployment has it. wrangler takes seconds to make one, which is too long after an edit, so
 // esbuild is asked directly with wrangler's options; test/e2e/bundle.test.ts holds that the bytes are the same.
-import { type BuildFailure, type BuildResult, context, stop } from "esbuild";
+import { type BuildFailure, type BuildResult, build, context, stop } from "esbuild";
 import { root } from "./wrangler.ts";
 
 export interface Bundle {
@@ -49,9 +49,25 @@ export async function openBundler(main: string, folder = root): Promise<Bundler>
     logLevel: "silent",
   });
   return {
-    build: async () => outputOf(await esbuild.rebuild().catch(refuse)),
+    build: async () => outputOf(await esbuild.rebuild().catch(sayFaults)),
     close: () => esbuild.dispose(),
   };
+}
+
+/** A module for browsers, with all that it imports but for packages. */
+export async function bundleForBrowsers(main: string, folder = root): Promise<string> {
+  const built = await build({
+    absWorkingDir: folder,
+    entryPoints: [main],
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2022",
+    packages: "external",
+    minify: true,
+    logLevel: "silent",
+  }).catch(sayFaults);
+  return built.outputFiles[0]?.text ?? "";
 }
 
 function outputOf({ outputFiles = [], metafile }: BuildResult): Bundle {
@@ -60,7 +76,7 @@ function outputOf({ outputFiles = [], metafile }: BuildResult): Bundle {
 }
 
 /** Each fault by its place, as editors and terminals link it. */
-function refuse(error: BuildFailure): never {
+export function sayFaults(error: BuildFailure): never {
   if (!Array.isArray(error.errors)) throw error;
   const faults = error.errors.map(({ text, location }) =>
     location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text,

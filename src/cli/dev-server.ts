@@ -1,7 +1,7 @@
-// The gateway as this machine serves it: built, started, and built anew after an edit.
-import { join } from "node:path";
+// Serves the gateway on this machine: builds it, starts it, and builds it again after an edit.
 import type { Miniflare, MiniflareOptions } from "miniflare";
 import { readConfig } from "../config.ts";
+import { buildAssets } from "./assets.ts";
 import type { Bundle, Bundler } from "./bundle.ts";
 import { readDevVars, sayUnknown } from "./dev-vars.ts";
 import { keepBundle, readKept } from "./kept-bundle.ts";
@@ -9,17 +9,18 @@ import type { ServerLog } from "./log.ts";
 import { stateOfFiles } from "./rebuilding.ts";
 import { loadMiniflare, miniflareOptions } from "./serve.ts";
 import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
-import { root } from "./wrangler.ts";
 
 export interface Wanted {
   readonly host: string;
   readonly port: number;
   readonly state: string;
-  /** Settings that go before those of .dev.vars. */
+  /** The file with the settings of this machine. */
+  readonly devVars: string;
+  /** Settings that override those of .dev.vars. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
-const warnAfterMs = 200;
+const warnAfterMs = 2_000;
 
 interface Prepared {
   readonly options: MiniflareOptions;
@@ -63,7 +64,7 @@ export class DevServer {
     if (!this.#bundler) await this.#rebuild("tell what differs");
   }
 
-  /** A fault is told once, and what was served before is served on. */
+  /** Prints a fault once; the last good build is served on. */
   async rebuild(): Promise<void> {
     await this.#rebuild("tell");
   }
@@ -139,10 +140,11 @@ export class DevServer {
   }
 
   async #prepare(kept?: Bundle): Promise<Prepared> {
-    const { host, port, state, settings } = this.#wanted;
+    const { host, port, state, devVars, settings } = this.#wanted;
     const config = readWorkerConfig();
+    await buildAssets();
     const bundle = kept ?? (await this.#build(config));
-    const { set: own, unread } = readDevVars(join(root, ".dev.vars"));
+    const { set: own, unread } = readDevVars(devVars);
     this.#tellOfSettings(config, own, unread);
     const hear = this.#log.hear.bind(this.#log);
     // Ctrl-C is heard by workerd too, and Miniflare may tell of its end a moment before this process ends.

@@ -23,7 +23,7 @@ export function localSettings(): string {
   ].join("\n");
 }
 
-/** Whether it had to be written. */
+/** Answers whether the file had to be written. */
 export function ensureDevVars(path: string): boolean {
   if (existsSync(path)) return false;
   writeFileSync(path, localSettings(), { mode: 0o600 });
@@ -63,7 +63,7 @@ export function sayUnknown(file: string, set: Readonly<Record<string, unknown>>)
 }
 
 const names: readonly string[] = settingNames;
-/** Beyond that many wrong letters it is another word. */
+/** A word with more wrong letters is another word. */
 const mostWrong = 3;
 
 function nearest(name: string, known: readonly string[]): string | undefined {
@@ -72,7 +72,7 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best && best.wrong <= mostWrong ? best.each : undefined;
 }
 
-/** How many letters must be put in, taken out or changed to make one of the other. */
+/** How many letters must be added, removed or changed to turn one word into the other. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [index, letter] of [...from].entries()) {

@@ -9,13 +9,18 @@ export function addressOf(host: string, port: number): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-export function firstScreen(host: string, port: number, hasPage: boolean): string {
+interface Shown {
+  readonly hasPage: boolean;
+  readonly devVars: string;
+}
+
+export function firstScreen(host: string, port: number, { hasPage, devVars }: Shown): string {
   const address = addressOf(host, port);
   const network = everyAddress.includes(host) ? networkAddresses() : [];
   const where = [
     `Sluice serves at ${address}`,
     ...network.map((ip) => `On your network: ${addressOf(ip, port)}`),
-    hasPage ? "Open it in a browser: the page makes a picture." : "",
+    hasPage ? "Open it in a browser: the playground makes the first picture by one click." : "",
   ];
   return `
 ${where.filter(Boolean).join("\n")}
@@ -28,7 +33,7 @@ A first picture:
 
 A token for a user of your app, as its backend asks for it:
 
-  curl -s -X POST ${address}/tokens -H "Authorization: Bearer $(sed -n 's/^APP_SECRET=//p' .dev.vars)" \\
+  curl -s -X POST ${address}/tokens -H "Authorization: Bearer $(sed -n 's/^APP_SECRET=//p' ${devVars})" \\
     -d '{"user":"ada","plan":"pro"}'
 `;
 }

@@ -12,7 +12,10 @@ interface Kept extends Bundle {
 
 /** What decides of a bundle beside its sources: how it is made, and which packages there are. */
 const around = [
-  ...["src/cli/bundle.ts", "wrangler.toml", "tsconfig.json", "package.json"],
+  "src/cli/bundle.ts",
+  "wrangler.toml",
+  "tsconfig.json",
+  "package.json",
   "node_modules/.package-lock.json",
 ];
 

@@ -1,4 +1,4 @@
-// What a served Worker says, to whoever started it: a line a request for people, or the lines as they are for tools.
+// What a served Worker says, on the terminal: one line for each request, or the lines as they are for tools.
 import type { WorkerdStructuredLog } from "miniflare";
 import { type Exception, Exceptions } from "./exceptions.ts";
 import { isForTools, readExchange, requestLine } from "./request-line.ts";

@@ -10,13 +10,19 @@ const pauseMs = 100;
  * make by renaming least of all; to look at all of them takes 2 ms. Made before the sources are read, it misses no edit.
  */
 export class SourceWatch {
-  #seen = stateOfSources();
+  readonly #devVars: string;
+  #seen: string | undefined;
+
+  constructor(devVars: string) {
+    this.#devVars = devVars;
+    this.#seen = stateOfSources(devVars);
+  }
 
   /** Calls `rebuild` after each edit, one at a time. What is seen twice alike has been written whole. */
   tell(rebuild: () => Promise<void>): void {
     let before: string | undefined;
     const look = async () => {
-      const now = stateOfSources();
+      const now = stateOfSources(this.#devVars);
       if (now !== undefined && now === before && now !== this.#seen) {
         this.#seen = now;
         await rebuild();
@@ -29,9 +35,9 @@ export class SourceWatch {
 }
 
 /** Undefined where a folder vanished while it was read: it is looked at again soon. */
-function stateOfSources(): string | undefined {
+function stateOfSources(devVars: string): string | undefined {
   try {
-    return [".dev.vars", "wrangler.toml"].map(stateOf).join("\n") + stateOfFiles("src");
+    return [devVars, join(root, "wrangler.toml")].map(stateOf).join("\n") + stateOfFiles("src") + stateOfFiles("docs");
   } catch {
     return undefined;
   }
@@ -40,10 +46,10 @@ function stateOfSources(): string | undefined {
 /** Another text where a file of the folder was changed, made or removed. */
 export function stateOfFiles(folder: string): string {
   const files = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
-  return files.map((path) => stateOf(join(folder, path))).join("\n");
+  return files.map((path) => stateOf(join(root, folder, path))).join("\n");
 }
 
 function stateOf(path: string): string {
-  const stat = statSync(join(root, path), { throwIfNoEntry: false });
+  const stat = statSync(path, { throwIfNoEntry: false });
   return `${path} ${stat?.mtimeMs} ${stat?.size}`;
 }

@@ -102,7 +102,16 @@ function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, stri
 /** What of wrangler.toml is served here, and what says something of deployments alone. */
 const top = ["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets", "assets"];
 const servedBindings = ["kv_namespaces", "r2_buckets", "ratelimits", "durable_objects", "migrations"];
-const ofDeployments = ["send_metrics", "workers_dev", "preview_urls", "keep_names", "minify", "observability", "cache"];
+const ofDeployments = [
+  "send_metrics",
+  "workers_dev",
+  "preview_urls",
+  "keep_names",
+  "minify",
+  "observability",
+  "cache",
+  "build",
+];
 const known = new Set([...top, ...servedBindings, ...ofDeployments]);
 
 /** A binding that a deployment would have and a developer would miss. */

@@ -1,14 +1,15 @@
 // What `npm start` may be told.
 import { parseArgs } from "node:util";
 import { builtInPlanNames } from "../config.ts";
+import { command, usualState } from "./place.ts";
 
-export const help = `npm start -- [options]
+export const help = `${command} [options]
 
   --port <number>   the port to serve at (8787)
   --host <address>  the address to listen on (127.0.0.1); 0.0.0.0 serves your network too
   --plan <name>     the plan of sessions (developer); anonymous has the limits of production
   --json            print the log as JSON lines, as it is where there is no terminal
-  --state <folder>  where objects, KV, R2 and the cache are kept (.state)
+  --state <folder>  where objects, KV, R2 and the cache are kept (${usualState})
   --help            print this
 `;
 
@@ -35,7 +36,7 @@ export function readOptions(args: readonly string[]): StartOptions | string {
   }
   const { host, plan, json, state } = values;
   for (const [name, value] of Object.entries({ host, plan, state })) {
-    if (value === "") return `--${name} takes a value. npm start -- --help explains it.`;
+    if (value === "") return `--${name} takes a value. ${command} --help explains it.`;
   }
   if (plan !== undefined && !builtInPlanNames.some((name) => name === plan)) {
     return `--plan takes ${builtInPlanNames.join(", ")}, not ${plan}`;
@@ -51,7 +52,7 @@ function parse(args: readonly string[]) {
       host: { type: "string", default: "127.0.0.1" },
       plan: { type: "string" },
       json: { type: "boolean", default: false },
-      state: { type: "string", default: ".state" },
+      state: { type: "string", default: usualState },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -60,7 +61,7 @@ function parse(args: readonly string[]) {
 
 function sayFault({ code, message }: Error & { code?: string }): string {
   const [, named = ""] = /'(-[^' ]*|[^']*)/.exec(message) ?? [];
-  const hint = "npm start -- --help lists the options.";
+  const hint = `${command} --help lists the options.`;
   if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") return `There is no option ${named}. ${hint}`;
   if (code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL") return `${named} is no option. ${hint}`;
   return `${/--\w+/.exec(message)?.[0] ?? named} is not used like this. ${hint}`;

@@ -1,14 +1,15 @@
 // `npm start`: serves the gateway with the embedded platform on this machine, and says where and how to call it.
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { ensureDevVars } from "./dev-vars.ts";
 import { endWhenTold } from "./ending.ts";
 import { addressOf, firstScreen } from "./first-screen.ts";
 import { ServerLog } from "./log.ts";
 import { claimState, recordWorkerd } from "./orphan.ts";
+import { command, devVarsFile, isPackage } from "./place.ts";
 import { SourceWatch } from "./rebuilding.ts";
 import { help, readOptions } from "./start-options.ts";
-import { root } from "./wrangler.ts";
 
 const options = readOptions(process.argv.slice(2));
 if (typeof options === "string") fail(options, 2);
@@ -18,16 +19,17 @@ if (options.help) {
 }
 const { host, port, plan, state: folder } = options;
 const state = resolve(folder);
+const devVars = devVarsFile(state);
 
 const serving = await claimState(state).catch(({ code }: NodeJS.ErrnoException) =>
-  fail(`The folder ${folder} cannot be written: ${code}. Choose another: npm start -- --state <folder>`),
+  fail(`The folder ${folder} cannot be written: ${code}. Choose another: ${command} --state <folder>`),
 );
 const probed = await probe();
 if (probed !== undefined && probed !== "EADDRINUSE")
   fail(`${host} is no address of this machine to listen on: ${probed}`);
 if (probed !== undefined) fail(portIsTaken());
 if (serving !== undefined) {
-  fail(`Process ${serving} serves the state in ${folder}. Choose another folder: npm start -- --state ${folder}-2`);
+  fail(`Process ${serving} serves the state in ${folder}. Choose another folder: ${command} --state ${folder}-2`);
 }
 
 const isTerminal = process.stdout.isTTY === true;
@@ -35,20 +37,26 @@ const log = new ServerLog(
   { json: options.json || !isTerminal, colours: isTerminal && process.stdout.hasColors() },
   (line) => process.stdout.write(`${line}\n`),
 );
+const shownDevVars = relative("", devVars);
 const isFirst = ensureOwnSettings();
-if (isFirst && !options.json) console.log("Wrote .dev.vars with random secrets.");
+if (isFirst && !options.json) console.log(`Wrote ${shownDevVars} with random secrets.`);
 recordWorkerd(state);
 endWhenTold();
 
 // Loaded only now: help and refusals need none of it.
 const { DevServer, explain } = await import("./dev-server.ts");
-const sources = new SourceWatch();
+const sources = new SourceWatch(devVars);
 const settings: Record<string, string> = plan === undefined ? {} : { SESSION_PLAN: plan };
-const server = await DevServer.start({ host, port, state, settings }, log).catch((error: unknown) =>
-  // Whoever asked for it at the same moment has it.
-  fail((error as NodeJS.ErrnoException).code === "ERR_ADDRESS_IN_USE" ? portIsTaken() : explain(error)),
+const server = await DevServer.start({ host, port, state, devVars, settings }, log).catch(async (error: unknown) => {
+  // Another process may have taken the port meanwhile; the runtime does not always say so.
+  const isTaken = (error as NodeJS.ErrnoException).code === "ERR_ADDRESS_IN_USE" || (await probe()) === "EADDRINUSE";
+  return fail(isTaken ? portIsTaken() : explain(error));
+});
+console.log(
+  options.json
+    ? JSON.stringify({ serves: addressOf(host, port) })
+    : firstScreen(host, port, { hasPage: server.hasPage, devVars: shownDevVars }),
 );
-console.log(options.json ? JSON.stringify({ serves: addressOf(host, port) }) : firstScreen(host, port, server.hasPage));
 // The first requests go before.
 await new Promise((resolve) => setTimeout(resolve, 1000));
 await server.verify();
@@ -65,14 +73,16 @@ function probe(): Promise<string | undefined> {
 }
 
 function portIsTaken(): string {
-  return `Port ${port} is taken. Choose another: npm start -- --port ${port === 65_535 ? 8787 : port + 1}`;
+  return `Port ${port} is taken. Choose another: ${command} --port ${port === 65_535 ? 8787 : port + 1}`;
 }
 
 function ensureOwnSettings(): boolean {
   try {
-    return ensureDevVars(join(root, ".dev.vars"));
+    // What is in an app's folder would be committed with it.
+    if (isPackage) writeFileSync(join(state, ".gitignore"), "*\n");
+    return ensureDevVars(devVars);
   } catch (error) {
-    return fail(`.dev.vars cannot be written: ${(error as NodeJS.ErrnoException).code}`);
+    return fail(`${shownDevVars} cannot be written: ${(error as NodeJS.ErrnoException).code}`);
   }
 }
 

@@ -13,7 +13,7 @@ export interface WorkerConfig {
   readonly vars: Readonly<Record<string, unknown>>;
   readonly secrets: { readonly required: readonly string[] };
   readonly kv_namespaces: readonly { binding: string }[];
-  readonly r2_buckets: readonly { binding: string }[];
+  readonly r2_buckets: readonly { binding: string; bucket_name?: string }[];
   readonly ratelimits: readonly RateLimit[];
   readonly durable_objects: { readonly bindings: readonly { name: string; class_name: string }[] };
   readonly assets?: Assets;

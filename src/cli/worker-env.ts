@@ -36,7 +36,7 @@ export function workerEnvironment({ endpoint, url, key, worker }: Attachment): R
 }
 
 /** One key of `key`, or of `account=key,account=key`. */
-export function firstKey(setting: string): string {
+function firstKey(setting: string): string {
   const [first = ""] = setting.split(",");
   const [, key = setting.trim()] = /^\s*[\w-]{1,64}=([^=].*?)\s*$/.exec(first) ?? [];
   return key;

@@ -10,7 +10,7 @@ const queryMs = ({ min, max }: { min: number; max: number }) =>
     .transform(Number)
     .pipe(wholeMs({ min, max }));
 
-export const policySchema = z
+const policySchema = z
   .looseObject({
     executionTimeout: wholeMs(limits.executionTimeoutMs)
       .optional()
@@ -23,7 +23,7 @@ export type Policy = z.infer<typeof policySchema>;
 
 const setting = z.string().max(2048);
 
-export const s3ConfigSchema = z
+const s3ConfigSchema = z
   .looseObject({
     accessId: setting.optional(),
     accessSecret: setting.optional(),
@@ -32,7 +32,7 @@ export const s3ConfigSchema = z
   })
   .meta({ id: "S3Config", description: "An S3-compatible bucket, handed to the worker." });
 
-export const webhookSchema = z
+const webhookSchema = z
   .url({ protocol: /^https?$/, error: "expected an http or https URL" })
   .max(limits.webhook.urlLength)
   .describe("Called with the job's final status.");

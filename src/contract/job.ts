@@ -19,12 +19,10 @@ export const jobSchema = z
     retries: count.optional(),
   })
   .meta({ id: "Job" });
-export type Job = z.infer<typeof jobSchema>;
 
-export const streamItemSchema = z
+const streamItemSchema = z
   .object({ output: z.unknown(), metrics: z.record(z.string(), z.unknown()).optional() })
   .meta({ id: "StreamItem" });
-export type StreamItem = z.infer<typeof streamItemSchema>;
 
 export const streamSchema = z
   .object({ status: z.enum(jobStates), stream: z.array(streamItemSchema) })

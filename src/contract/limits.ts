@@ -19,6 +19,8 @@ export const limits = {
   webhook: { tries: 3, delayMs: 10 * secondMs, timeoutMs: 10 * secondMs, urlLength: 2048 },
   /** How long a worker's poll is held; it asks again at once. */
   takeHoldMs: 90 * secondMs,
+  /** Load-balancing endpoints: how long a caller waits for a worker, how long a worker takes, how much passes each way. */
+  balanced: { noWorkerMs: 2 * minuteMs, strictMs: 5 * minuteMs, requestMs: 5.5 * minuteMs, bytes: 30 * mebibyte },
   workerPingMs: 10 * secondMs,
   /** A worker not heard of for three pings is gone. */
   workerLostMs: 30 * secondMs,

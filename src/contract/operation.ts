@@ -17,9 +17,11 @@ export interface Operation {
   readonly status?: number;
   readonly contentType?: string;
   readonly errors?: readonly ErrorCode[];
+  /** Whether caches may keep what it answers with. Nothing of a route that does not say so is kept anywhere. */
+  readonly cache?: "no-store" | "public";
 }
 
-export const problemSchema = z
+const problemSchema = z
   .object({
     type: z.string(),
     title: z.string(),

@@ -1,56 +1,62 @@
-// The gateway's routes, in order, with their guards.
+// The gateway's routes, in order, and the guards of whole wings of them.
 import { Hono } from "hono";
-import type { Operation } from "../contract/operation.ts";
-import { behind } from "./behind.ts";
-import { catalog, catalogOperations } from "./catalog.ts";
-import { controlOperations, controlRoutes } from "./control/routes.ts";
-import type { GatewayContext, GatewayEnv } from "./env.ts";
-import { identifyCaller, operatorOnly } from "./guards.ts";
-import { minting, mintingOperations } from "./identity/minting.ts";
-import { sessionOperations, sessionRoutes } from "./identity/sessions.ts";
-import { imagesOf } from "./images/images.ts";
-import { imageOperations, imageRoutes, type OwnMedia } from "./images/routes.ts";
-import { hookOperations, hookRoutes } from "./jobs/hooks.ts";
-import { type FindUpstream, jobOperations, jobRoutes } from "./jobs/routes.ts";
-import { managementOperations } from "./management.ts";
-import { operatorPlans } from "./operator-plans.ts";
-import { budgetOperations, budgetRoutes } from "./quota/admin-budget.ts";
-import { planOperations, planRoutes } from "./quota/admin-plans.ts";
-import { userOperations, userRoutes } from "./quota/admin-users.ts";
-import { tellMeter } from "./quota/revocation.ts";
-import { usageOperations, usageRoute } from "./quota/usage-route.ts";
+import { errorsOf, guarded } from "../http/call-route.ts";
+import { budgetRoutes } from "./admin/budget.ts";
+import { type CallPlatform, managementRoutes } from "./admin/management.ts";
+import { modelRoutes } from "./admin/models.ts";
+import { planRoutes } from "./admin/plans.ts";
+import { revocationRoutes } from "./admin/revocations.ts";
+import { selfcheckRoutes } from "./admin/selfcheck.ts";
+import { userRoutes } from "./admin/users.ts";
+import { Call, type GatewayEnv } from "./call.ts";
+import { catalogRoutes } from "./catalog.ts";
+import type { GatewayRoute, Guard } from "./gateway-route.ts";
+import { operatorOnly } from "./identity/authenticate.ts";
+import { mintingRoutes } from "./identity/minting.ts";
+import { sessionRoutes } from "./identity/sessions.ts";
+import { hookRoutes } from "./jobs/hooks.ts";
+import type { FindUpstream } from "./jobs/job-call.ts";
+import { jobRoutes } from "./jobs/routes.ts";
+import { balancedRoutes } from "./lb/routes.ts";
+import { imageRoutes, type OwnMedia } from "./media/routes.ts";
+import { usageRoutes } from "./quota/usage-route.ts";
+import { uploadRoutes } from "./uploads/routes.ts";
 
-const findImages = (c: GatewayContext) => imagesOf(c.get("config"), c.env);
-
-export function gatewayRoutes(findUpstream: FindUpstream, ownMedia: OwnMedia): Hono<GatewayEnv> {
-  const gateway = new Hono<GatewayEnv>();
-  gateway.route("/", catalog);
-  gateway.route("/", sessionRoutes(identifyCaller));
-  gateway.route("/", minting);
-  gateway.route("/", jobRoutes(findUpstream, findImages));
-  gateway.route("/", hookRoutes(findImages, findUpstream));
-  gateway.route("/", imageRoutes(findImages, ownMedia));
-  gateway.route("/", usageRoute);
-  gateway.use("/admin/*", behind<GatewayEnv>(operatorOnly));
-  gateway.use("/admin/users/:user/revoke", tellMeter);
-  gateway.route("/", controlRoutes);
-  gateway.route("/", userRoutes);
-  gateway.route("/", planRoutes(operatorPlans));
-  gateway.route("/", budgetRoutes);
-  return gateway;
+/** What lies outside the gateway: the model service, and the platform beside it. */
+export interface GatewayDeps {
+  readonly findUpstream: FindUpstream;
+  readonly ownMedia: OwnMedia;
+  readonly callPlatform: CallPlatform;
 }
 
-export const gatewayOperations: readonly Operation[] = [
-  ...catalogOperations,
-  ...sessionOperations,
-  ...mintingOperations,
-  ...jobOperations,
-  ...hookOperations,
-  ...imageOperations,
-  ...usageOperations,
-  ...controlOperations,
-  ...userOperations,
-  ...planOperations,
-  ...budgetOperations,
-  ...managementOperations,
-];
+export function gatewayRoutes({ findUpstream, ownMedia, callPlatform }: GatewayDeps): GatewayRoute[] {
+  return [
+    ...catalogRoutes,
+    ...sessionRoutes,
+    ...mintingRoutes,
+    ...jobRoutes(findUpstream),
+    ...balancedRoutes(findUpstream),
+    ...hookRoutes(findUpstream),
+    ...imageRoutes(ownMedia),
+    ...uploadRoutes,
+    ...usageRoutes,
+    ...revocationRoutes,
+    ...modelRoutes,
+    ...userRoutes,
+    ...planRoutes,
+    ...budgetRoutes,
+    ...selfcheckRoutes(findUpstream),
+    ...managementRoutes(callPlatform),
+  ];
+}
+
+/** A path below these that is no route is answered behind the same guards, in the same shape. */
+export function gateway(routes: readonly GatewayRoute[]): Hono<GatewayEnv> {
+  const app = new Hono<GatewayEnv>();
+  const before = (...guards: Guard[]) => guarded<Call, Call>((c) => new Call(c), guards);
+  app.use("/v2/:model/openai/*", before(errorsOf("openai")));
+  app.use("/admin/*", before(operatorOnly));
+  app.use("/v1/*", before(errorsOf("management"), operatorOnly));
+  for (const { mount } of routes) mount(app);
+  return app;
+}

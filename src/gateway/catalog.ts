@@ -1,17 +1,32 @@
 // The public catalog: which models there are, what they take, what they cost.
-import { Hono } from "hono";
 import * as z from "zod";
-import type { Operation } from "../contract/operation.ts";
 import { Problem } from "../errors.ts";
 import { describeModel, findModel, models } from "../models/index.ts";
-import type { AppEnv } from "../wire/exchange.ts";
+import { gatewayRoute } from "./gateway-route.ts";
+
+const usd = z.number().min(0);
+const pricingSchema = z
+  .object({
+    per: z.string().describe("What is paid for: image, video, megapixel, second, job, million tokens and the like."),
+    usd: usd.optional(),
+    usdBy: z
+      .object({ field: z.string(), values: z.record(z.string(), usd) })
+      .optional()
+      .describe("One price for each value of a field of the input."),
+    inputUsd: usd.optional().describe("For tokens that are read."),
+    outputUsd: usd.optional().describe("For tokens that are written."),
+    upTo: z.literal(true).optional().describe("The numbers are the top of a range; the answer tells the price."),
+    maxUsd: usd.describe("The most that a job can cost."),
+  })
+  .meta({ id: "Pricing" });
 
 const entrySchema = z
   .looseObject({
     id: z.string(),
     title: z.string(),
     kind: z.string(),
-    price: z.string(),
+    price: z.string().describe("As documented, for people."),
+    pricing: pricingSchema,
     output: z.string(),
     reuse: z.string(),
     openAiRoutes: z.array(z.string()).describe("What it is served under, behind `openai/v1/`."),
@@ -19,28 +34,32 @@ const entrySchema = z
   })
   .meta({ id: "Model" });
 
-export const catalog = new Hono<AppEnv>()
-  .get("/models", (c) => c.json({ models: models.map(describeModel) }))
-  .get("/models/:model", (c) => {
-    const model = findModel(c.req.param("model"));
-    if (!model) throw new Problem("MODEL_NOT_FOUND", "There is no such model.");
-    return c.json(describeModel(model));
-  });
-
-export const catalogOperations: readonly Operation[] = [
-  {
-    method: "get",
-    path: "/models",
-    summary: "The catalog of models",
-    access: "public",
-    answer: z.object({ models: z.array(entrySchema) }),
-  },
-  {
-    method: "get",
-    path: "/models/{model}",
-    summary: "One model",
-    access: "public",
-    answer: entrySchema,
-    errors: ["MODEL_NOT_FOUND"],
-  },
+export const catalogRoutes = [
+  gatewayRoute(
+    {
+      method: "get",
+      path: "/models",
+      summary: "The catalog of models",
+      access: "public",
+      answer: z.object({ models: z.array(entrySchema) }),
+    },
+    [],
+    () => Response.json({ models: models.map(describeModel) }),
+  ),
+  gatewayRoute(
+    {
+      method: "get",
+      path: "/models/:model",
+      summary: "One model",
+      access: "public",
+      answer: entrySchema,
+      errors: ["MODEL_NOT_FOUND"],
+    },
+    [],
+    ({ params }) => {
+      const model = findModel(params["model"] ?? "");
+      if (!model) throw new Problem("MODEL_NOT_FOUND", "There is no such model.");
+      return Response.json(describeModel(model));
+    },
+  ),
 ];

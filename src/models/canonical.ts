@@ -1,7 +1,7 @@
-// What makes two requests the same request: their input, defaults filled in, whatever the order of its keys.
+// Two requests are the same if their inputs are, with defaults filled in and keys in any order.
 import type { ModelInput } from "./model.ts";
 
-/** Of an input as the model's schema has it, defaults and all. */
+/** Takes an input that passed the model's schema, with its defaults. */
 export function canonicalInput(input: ModelInput): string {
   return canonical(input);
 }

@@ -46,7 +46,7 @@ const fields = {
   response_format: z.looseObject({}).nullish(),
 };
 
-export const chatSchema = z.looseObject(fields);
+const chatSchema = z.looseObject(fields);
 export type Chat = z.output<typeof chatSchema>;
 
 export interface Fault {

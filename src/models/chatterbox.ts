@@ -21,7 +21,7 @@ export const chatterbox = [
     input: () => ({
       prompt: prompt(LONGEST_TEXT),
       voice: z.enum(voices).default("lucy"),
-      voice_url: media().optional(),
+      voice_url: media("audio").optional(),
       format: z.enum(["wav", "flac", "ogg"]).default("wav"),
     }),
   }),

@@ -1,4 +1,4 @@
-// What an answer says it cost. It is believed even far above the estimate, but never where it cannot be true.
+// Reads the cost that an answer states. A cost far above the estimate is believed, an impossible one is not.
 import type { TokenPrice } from "./model.ts";
 import { microUsd, type Price } from "./money.ts";
 
@@ -31,7 +31,7 @@ function costOfUsage(answers: Answer[], price: TokenPrice): number | undefined {
 const inputNames = ["input", "prompt_tokens", "input_tokens"];
 const outputNames = ["output", "completion_tokens", "output_tokens"];
 
-/** One that names no count that is known here says nothing of the cost. */
+/** Undefined if no known count is named. */
 function countsTokens(usage: Answer): boolean {
   return [...inputNames, ...outputNames].some((name) => usage[name] !== undefined);
 }

@@ -1,7 +1,9 @@
-// From a line of the price list to a model: what follows from its kind is said here, once.
+// Makes a model of a line of the price list: all that follows from its kind is added here, once.
 import * as z from "zod";
+import { once } from "../isolate/once.ts";
 import { costOf } from "./cost.ts";
-import type { Kind, Model, ModelInput, OpenAiRoute, OutputShape, Reuse } from "./model.ts";
+import { mediaMembers } from "./media-members.ts";
+import type { Kind, Model, ModelInput, OpenAiRoute, OutputShape, Pricing, Reuse } from "./model.ts";
 import type { Price } from "./money.ts";
 import { isBounded, multipliersOf } from "./multipliers.ts";
 
@@ -13,7 +15,7 @@ interface Listing {
   readonly charge: Price;
   /** Built when the model is first used: all the schemas together would take longer than the rest of the start. */
   readonly input: () => z.ZodRawShape;
-  /** Of a text model that is served under others than the usual ones. */
+  /** For a text model that is served under other routes than the default ones. */
   readonly openAiRoutes?: readonly OpenAiRoute[];
 }
 
@@ -39,17 +41,22 @@ function define(kind: Kind, listing: Listing): Model {
   const schemaOf = (shape: z.ZodRawShape) =>
     z.looseObject(shape).refine(isShallow, `Nested more than ${DEEPEST} levels deep`);
   const schema = once(() => schemaOf(fields()));
+  const media = once(() => mediaMembers(fields()));
   return {
     id,
     title,
     kind,
     price,
+    pricing: pricingOf(price, charge),
     output: outputs[kind],
     get input(): z.ZodType<ModelInput> {
       return schema();
     },
     inputWithout: (names) =>
       schemaOf(Object.fromEntries(Object.entries(fields()).filter(([name]) => !names.includes(name)))),
+    get media() {
+      return media();
+    },
     get reuse(): Reuse {
       return reuseOf(kind, fields());
     },
@@ -60,6 +67,11 @@ function define(kind: Kind, listing: Listing): Model {
     tokens: charge.tokens,
     costOf: (output) => costOf(output, charge),
   };
+}
+
+function pricingOf(documented: string, { listed, most }: Price): Pricing {
+  const isRange = documented.includes("–");
+  return { ...listed, ...(isRange && { upTo: true }), maxUsd: most / 1e6 };
 }
 
 function reserve(input: ModelInput, fields: z.ZodRawShape, charge: Price): number {
@@ -77,7 +89,7 @@ const reuseOf = (kind: Kind, fields: z.ZodRawShape): Reuse =>
 
 const DEEPEST = 64;
 
-/** Unknown keys are kept, whatever is in them; what walks the input later must not run out of stack. */
+/** Unknown keys are kept. Their depth is bounded, so that later walks do not run out of stack. */
 function isShallow(input: ModelInput): boolean {
   let level: unknown[] = [input];
   for (let depth = 0; level.length > 0; depth++) {
@@ -85,12 +97,4 @@ function isShallow(input: ModelInput): boolean {
     level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
   }
   return true;
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }

@@ -2,7 +2,10 @@
 import * as z from "zod";
 import type { Model } from "./model.ts";
 
-export type CatalogEntry = Pick<Model, "id" | "title" | "kind" | "price" | "output" | "reuse" | "openAiRoutes"> & {
+export type CatalogEntry = Pick<
+  Model,
+  "id" | "title" | "kind" | "price" | "pricing" | "output" | "reuse" | "openAiRoutes"
+> & {
   /** What may be sent as `input`, as JSON Schema. */
   readonly input: z.core.JSONSchema.BaseSchema;
 };
@@ -12,9 +15,9 @@ const entries = new WeakMap<Model, CatalogEntry>();
 export function describeModel(model: Model): CatalogEntry {
   const known = entries.get(model);
   if (known) return known;
-  const { id, title, kind, price, output, reuse, openAiRoutes } = model;
+  const { id, title, kind, price, pricing, output, reuse, openAiRoutes } = model;
   const input = z.toJSONSchema(model.input, { io: "input" });
-  const entry = { id, title, kind, price, output, reuse, openAiRoutes, input };
+  const entry = { id, title, kind, price, pricing, output, reuse, openAiRoutes, input };
   entries.set(model, entry);
   return entry;
 }

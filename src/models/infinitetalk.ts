@@ -13,7 +13,7 @@ export const infinitetalk = [
     input: () => ({
       prompt: prompt(),
       image: media(),
-      audio: media(),
+      audio: media("audio"),
       size: z.enum(["480p", "720p"]),
       enable_safety_checker: safetyChecker(),
     }),

@@ -1,31 +1,42 @@
 // The fields that models share. Each is bounded: what is accepted decides how large a reservation can get.
 import * as z from "zod";
+import { type MediaKind, xMedia } from "./media-members.ts";
 
 /** The largest body that the platform takes; no media string can be longer. */
 const PAYLOAD_LIMIT = 20 * 1024 ** 2;
 const LONGEST_PROMPT = 32_768;
 const LONGEST_NAME = 2048;
-/** Where the docs do not say how many: above what any of these models is known to use. */
+/** For fields without a documented maximum: above what any of these models is known to use. */
 const MANY = 16;
 
 export const prompt = (longest = LONGEST_PROMPT) => z.string().min(1).max(longest);
 
-/** Clients send an empty one for "none". */
+/** Clients send an empty text for "none". */
 export const negativePrompt = () => z.string().max(LONGEST_PROMPT).optional();
 
 export const name = () => z.string().min(1).max(LONGEST_NAME);
 
-const ADDRESS_OR_DATA = /^(https:\/\/\S+|data:[\s\S]+|[A-Za-z0-9+/=_\s-]+)$/;
+/** Which hosts a URL may be on, the gateway says: it knows its own links, which are http on a developer's machine. */
+const ADDRESS_OR_DATA = /^(https?:\/\/\S+|data:[\s\S]+|[A-Za-z0-9+/=_\s-]+)$/;
 
-export const media = () =>
+/** A file that the model is given: `x-media` in its JSON Schema says of what kind. */
+export const media = (kind: MediaKind = "image") =>
   z
     .string()
     .min(1)
     .max(PAYLOAD_LIMIT)
-    .regex(ADDRESS_OR_DATA, "expected an https URL, a data URL, or base64")
-    .describe("An https URL, a data URL, or base64.");
+    .regex(ADDRESS_OR_DATA, "expected a public https URL, a link of an upload or a picture, a data URL, or base64")
+    .meta({
+      description: "A public https URL, a link of an upload or a picture here, a data URL, or base64.",
+      [xMedia]: kind,
+    });
 
-export const mediaList = (most = MANY) => z.array(media()).min(1).max(most);
+export const mediaList = (most = MANY) =>
+  z
+    .array(media())
+    .min(1)
+    .max(most)
+    .meta({ [xMedia]: "image" satisfies MediaKind });
 
 export const integer = (from: number, to: number) => z.int().min(from).max(to);
 
@@ -35,7 +46,7 @@ const seedNumber = () => z.int().min(-1).describe("−1 takes a new one. The sam
 
 export const seed = () => seedNumber().default(-1);
 
-/** A seed whose default the docs do not name. */
+/** A seed without a documented default. */
 export const unsetSeed = () => seedNumber().optional();
 
 /** Bounded, since each second is paid for. */

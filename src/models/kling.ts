@@ -30,7 +30,7 @@ export const kling = [
     charge: perVideo(rates("character_orientation", { image: 0.7, video: 2.1 })),
     input: () => ({
       image: media(),
-      video: media(),
+      video: media("video"),
       character_orientation: z.enum(["video", "image"]),
       prompt: prompt().optional(),
       negative_prompt: negativePrompt(),
@@ -45,7 +45,7 @@ export const kling = [
     input: () => ({
       prompt: prompt(),
       images: mediaList(10),
-      video: media().optional(),
+      video: media("video").optional(),
       negative_prompt: negativePrompt(),
       aspect_ratio: z.enum(["16:9", "9:16", "1:1"]).default("16:9"),
       duration: seconds(LONGEST_SECONDS).default(5),

@@ -20,7 +20,7 @@ export const minimax = [
       pitch: z.number().default(0),
       emotion: z.enum(["happy", "sad", "neutral", "angry", "fearful", "surprised"]).default("neutral"),
       english_normalization: z.boolean().default(false),
-      default_audio_url: media().optional(),
+      default_audio_url: media("audio").optional(),
     }),
   }),
 ];

@@ -1,9 +1,10 @@
-// What a public model is to the rest of the house: its inputs, its money, and what may be reused.
+// A public model as the other rooms know it: its inputs, its prices, and which answers may be reused.
 import type * as z from "zod";
+import type { MediaKind } from "./media-members.ts";
 
 export type Kind = "image" | "image-edit" | "video" | "speech" | "text";
 
-/** Where the answer's media URL stands; text answers have none. */
+/** The field of the answer that holds the media URL; text answers have none. */
 export type OutputShape = "image_url" | "video_url" | "audio_url" | "text";
 
 /** What may be answered from the cache: requests with an explicit seed, all, or none. */
@@ -12,7 +13,7 @@ export type Reuse = "seeded" | "always" | "never";
 /** A model's input once it passed its schema: defaults filled in, unknown keys kept. */
 export type ModelInput = Readonly<Record<string, unknown>>;
 
-/** Stands in an input for a member that was too large to be read: what it is, and how many bytes of JSON. */
+/** Replaces a member that was too large to read: its kind, and its size in bytes of JSON. */
 export class Unread {
   readonly kind: "object" | "array" | "string" | "number" | "boolean" | "null";
   readonly bytes: number;
@@ -38,18 +39,37 @@ export interface TokenPrice {
   cost(inputTokens: number, outputTokens: number): number;
 }
 
+/** The documented price in numbers. */
+export interface ListedPrice {
+  readonly per: "image" | "video" | "megapixel" | "second" | "5 seconds" | "1000 characters" | "million tokens" | "job";
+  readonly usd?: number;
+  /** One price for each value of a field of the input. */
+  readonly usdBy?: { readonly field: string; readonly values: Readonly<Record<string, number>> };
+  readonly inputUsd?: number;
+  readonly outputUsd?: number;
+}
+
+export interface Pricing extends ListedPrice {
+  /** A range is documented, and nothing says what decides within it: these are its top. */
+  readonly upTo?: true;
+  readonly maxUsd: number;
+}
+
 export interface Model {
   readonly id: string;
   readonly title: string;
   readonly kind: Kind;
   /** The price as documented, for people. */
   readonly price: string;
+  readonly pricing: Pricing;
   readonly input: z.ZodType<ModelInput>;
-  /** The same, but that these members may be anything. */
+  /** The same schema, where these members may be anything. */
   inputWithout(names: readonly string[]): z.ZodType<ModelInput>;
+  /** Its members that are files: each a string, or a list of them. */
+  readonly media: ReadonlyMap<string, MediaKind>;
   readonly output: OutputShape;
   readonly reuse: Reuse;
-  /** None for a model that writes no text. */
+  /** Undefined for a model that writes no text. */
   readonly openAiRoutes: readonly OpenAiRoute[];
   /**
    * An upper bound of what this input can cost, in micro-USD: a safe integer from 0 to `maxPrice`, the exact price where it
@@ -60,7 +80,7 @@ export interface Model {
   readonly leastPrice: number;
   /** An upper bound over every input that the schema accepts, in micro-USD. */
   readonly maxPrice: number;
-  /** Undefined where tokens are not what is paid for. */
+  /** Undefined if the price does not go by tokens. */
   readonly tokens: TokenPrice | undefined;
   /** What the answer says it cost, in micro-USD; undefined when it says nothing, or nothing that can be true. */
   costOf(output: unknown, input: ModelInput): number | undefined;

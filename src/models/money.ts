@@ -1,5 +1,5 @@
 // How models are paid: each price as documented, turned into what to reserve for an input. Micro-USD, whole numbers.
-import { type ModelInput, type TokenPrice, Unread } from "./model.ts";
+import { type ListedPrice, type ModelInput, type TokenPrice, Unread } from "./model.ts";
 import { isCount } from "./multipliers.ts";
 
 export interface Price {
@@ -11,6 +11,7 @@ export interface Price {
   readonly least: number;
   /** Only where tokens are paid for. */
   readonly tokens?: TokenPrice;
+  readonly listed: ListedPrice;
 }
 
 /** One price, or one for each value of an input field. */
@@ -23,7 +24,7 @@ export const microUsd = (usd: number): number => Math.round(usd * MILLION);
 /** `rates("resolution", { "720p": 0.02, "1080p": 0.04 })` */
 export const rates = (field: string, usd: Readonly<Record<string, number>>): Rate => ({ field, usd });
 
-/** The dearest rate counts for a value that has none: a reservation may be too high, never too low. */
+/** A value without a rate costs the highest rate: a reservation may be too high, never too low. */
 function rateFor(rate: Rate, input: ModelInput): number {
   if (typeof rate === "number") return microUsd(rate);
   const value = input[rate.field];
@@ -48,17 +49,22 @@ const lengthAt = (input: ModelInput, field: string): number | undefined => {
   return typeof value === "string" && value !== "" ? value.length : undefined;
 };
 
-const perJob = (rate: Rate): Price => ({
+/** The rate as the catalog shows it. */
+const listed = (per: ListedPrice["per"], rate: Rate): ListedPrice =>
+  typeof rate === "number" ? { per, usd: rate } : { per, usdBy: { field: rate.field, values: rate.usd } };
+
+const perJob = (per: ListedPrice["per"], rate: Rate): Price => ({
   reserve: (input) => rateFor(rate, input),
   most: dearest(rate),
   least: cheapest(rate),
+  listed: listed(per, rate),
 });
 
-export const perImage = perJob;
-export const perVideo = perJob;
+export const perImage = (rate: Rate): Price => perJob("image", rate);
+export const perVideo = (rate: Rate): Price => perJob("video", rate);
 
-/** A documented range that does not say what decides within it: its top is reserved, the answer tells the truth. */
-export const upTo = (usd: number): Price => perJob(usd);
+/** The docs give a range without saying what decides: its top is reserved, and the answer states the true cost. */
+export const upTo = (usd: number): Price => perJob("job", usd);
 
 /** A megapixel is a million pixels: the reading that never reserves too little. */
 export function perMegapixel(usd: number, longestSide: number): Price {
@@ -67,6 +73,7 @@ export function perMegapixel(usd: number, longestSide: number): Price {
     reserve: (input) => priceOf((countAt(input, "width") ?? longestSide) * (countAt(input, "height") ?? longestSide)),
     most: priceOf(longestSide * longestSide),
     least: priceOf(1),
+    listed: { per: "megapixel", usd },
   };
 }
 
@@ -75,16 +82,18 @@ export function perSecond(rate: Rate, longestSeconds: number): Price {
     reserve: (input) => rateFor(rate, input) * (countAt(input, "duration") ?? longestSeconds),
     most: dearest(rate) * longestSeconds,
     least: cheapest(rate),
+    listed: listed("second", rate),
   };
 }
 
-/** Begun blocks count whole. */
+/** A block that was begun counts whole. */
 export function perFiveSeconds(usd: number, longestSeconds: number): Price {
   const priceOf = (seconds: number) => microUsd(usd) * Math.ceil(seconds / 5);
   return {
     reserve: (input) => priceOf(countAt(input, "duration") ?? longestSeconds),
     most: priceOf(longestSeconds),
     least: priceOf(1),
+    listed: { per: "5 seconds", usd },
   };
 }
 
@@ -95,23 +104,25 @@ export function perThousandCharacters(usd: number, longestText: number): Price {
     reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText),
     most: priceOf(longestText),
     least: priceOf(1),
+    listed: { per: "1000 characters", usd },
   };
 }
 
 /** Slower than any speech: a digit, spelled out, is the longest thing that one character makes a voice say. */
 const SLOWEST_CHARACTERS_PER_SECOND = 2;
 
-/** How long the audio gets is known only afterwards, so the slowest voice is reserved, and a second for silence around it. */
+/** The length of the audio is known only afterwards: the slowest voice and a second of silence are reserved. */
 export function perSecondOfSpeech(usd: number, longestText: number): Price {
   const priceOf = (characters: number) => microUsd(usd) * (1 + Math.ceil(characters / SLOWEST_CHARACTERS_PER_SECOND));
   return {
     reserve: (input) => priceOf(lengthAt(input, "prompt") ?? longestText),
     most: priceOf(longestText),
     least: priceOf(1),
+    listed: { per: "second", usd },
   };
 }
 
-/** What a chat template may put around the text that was sent, in tokens. */
+/** How many tokens a chat template may add to the text. */
 const TEMPLATE_TOKENS = 256;
 
 export interface TokenRates {
@@ -139,13 +150,14 @@ export function perMillionTokens({ inputUsd, outputUsd, windowTokens, longestAns
     most: cost(windowTokens, longestAnswer),
     least: cost(0, 1),
     tokens: { windowTokens, longestAnswer, read, cost },
+    listed: { per: "million tokens", inputUsd, outputUsd },
   };
 }
 
 const unreadBytes = (input: ModelInput): number =>
   Object.values(input).reduce<number>((sum, value) => (value instanceof Unread ? sum + value.bytes : sum), 0);
 
-/** `max_tokens` stands at the top or under `sampling_params`, by the model; the larger counts where a client sends both. */
+/** Models take `max_tokens` at the top or under `sampling_params`. If a client sends both, the larger one counts. */
 function answerTokens(input: ModelInput, longest: number): number {
   const sampling = input["sampling_params"];
   const nested = typeof sampling === "object" && sampling !== null ? countAt({ ...sampling }, "max_tokens") : undefined;

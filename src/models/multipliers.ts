@@ -32,7 +32,7 @@ export interface Multiplier {
   readonly value: unknown;
 }
 
-/** A member that is absent in all but name, as clients send it, multiplies nothing. */
+/** A member that is null counts as absent. */
 export function multipliersOf(body: Readonly<Record<string, unknown>>, above: readonly string[] = []): Multiplier[] {
   return Object.entries(body).flatMap(([name, value]) => {
     const path = [...above, name];
@@ -43,13 +43,13 @@ export function multipliersOf(body: Readonly<Record<string, unknown>>, above: re
   });
 }
 
-/** Whatever a client wraps them into: the service may look there. */
+/** A client may wrap them into any object: the service may look there. */
 function within(value: unknown): Record<string, unknown>[] {
   if (Array.isArray(value)) return value.flatMap(within);
   return isObject(value) ? [value] : [];
 }
 
-/** Whether a multiplier may stand in a member that was not read, whatever clients call it. */
+/** Whether a member that was not read may hold a multiplier. */
 function mayHide(name: string, kind: Unread["kind"]): boolean {
   return containers.has(name) || ((kind === "object" || kind === "array") && !said.has(name));
 }

@@ -44,7 +44,7 @@ export const pruna = [
     input: () => ({
       prompt: prompt(),
       image: media().optional(),
-      audio: media().optional(),
+      audio: media("audio").optional(),
       duration: seconds(LONGEST_SECONDS).default(5),
       resolution: z.enum(["720p", "1080p"]).default("720p"),
       fps: z.literal([24, 48]).default(24),

@@ -7,6 +7,17 @@ import { perImage } from "./money.ts";
 const editSize = () =>
   size("1024*1024", "1024*1280", "1280*1024", "1280*1280", "1280*1536", "1536*1080").default("1024*1024");
 
+const edited = () => ({
+  size: editSize(),
+  seed: seed(),
+  output_format: z.enum(["jpeg", "png", "webp"]).default("jpeg"),
+});
+const drawn = () => ({
+  size: size().default("1024*1024"),
+  seed: seed(),
+  enable_safety_checker: safetyChecker(),
+});
+
 export const qwenImage = [
   image({
     id: "qwen-image-t2i",
@@ -16,9 +27,7 @@ export const qwenImage = [
     input: () => ({
       prompt: prompt(),
       negative_prompt: negativePrompt(),
-      size: size().default("1024*1024"),
-      seed: seed(),
-      enable_safety_checker: safetyChecker(),
+      ...drawn(),
     }),
   }),
   image({
@@ -29,9 +38,7 @@ export const qwenImage = [
     input: () => ({
       prompt: prompt(),
       loras: loras(),
-      size: size().default("1024*1024"),
-      seed: seed(),
-      enable_safety_checker: safetyChecker(),
+      ...drawn(),
     }),
   }),
   imageEdit({
@@ -56,9 +63,7 @@ export const qwenImage = [
     input: () => ({
       prompt: prompt(),
       images: mediaList(),
-      size: editSize(),
-      seed: seed(),
-      output_format: z.enum(["jpeg", "png", "webp"]).default("jpeg"),
+      ...edited(),
     }),
   }),
   imageEdit({
@@ -70,9 +75,7 @@ export const qwenImage = [
       prompt: prompt(),
       images: mediaList(),
       loras: loras(),
-      size: editSize(),
-      seed: seed(),
-      output_format: z.enum(["jpeg", "png", "webp"]).default("jpeg"),
+      ...edited(),
     }),
   }),
 ];

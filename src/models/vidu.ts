@@ -10,6 +10,13 @@ const resolution = () => z.enum(["540p", "720p", "1080p"]).default("720p");
 const duration = () => seconds(LONGEST_SECONDS).default(5);
 const movement = () => z.enum(["auto", "small", "medium", "large"]).default("auto");
 
+const sounding = () => ({
+  movement_amplitude: movement(),
+  generate_audio: z.boolean().default(true),
+  bgm: z.boolean().default(true),
+  seed: seed(),
+});
+
 export const vidu = [
   video({
     id: "vidu-q3-i2v",
@@ -21,10 +28,7 @@ export const vidu = [
       prompt: prompt(),
       resolution: resolution(),
       duration: duration(),
-      movement_amplitude: movement(),
-      generate_audio: z.boolean().default(true),
-      bgm: z.boolean().default(true),
-      seed: seed(),
+      ...sounding(),
     }),
   }),
   video({
@@ -38,10 +42,7 @@ export const vidu = [
       resolution: resolution(),
       duration: duration(),
       aspect_ratio: z.enum(["16:9", "9:16", "4:3", "3:4", "1:1"]).default("4:3"),
-      movement_amplitude: movement(),
-      generate_audio: z.boolean().default(true),
-      bgm: z.boolean().default(true),
-      seed: seed(),
+      ...sounding(),
     }),
   }),
 ];

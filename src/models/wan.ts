@@ -91,7 +91,7 @@ export const wan = [
     input: () => ({
       prompt: prompt(),
       image: media(),
-      audio: media().optional(),
+      audio: media("audio").optional(),
       negative_prompt: negativePrompt(),
       size: z.enum(["1280*720", "1920*1080"]).default("1280*720"),
       duration: duration(),
@@ -114,7 +114,7 @@ export const wan = [
       shot_type: shotType(),
       seed: seed(),
       enable_prompt_expansion: expansion(),
-      audio: media().optional(),
+      audio: media("audio").optional(),
     }),
   }),
   image({

@@ -1,7 +1,7 @@
 // What the queue says, as responses: refusals become problems, a job's output is spliced in as the bytes that it is.
 
 import { Problem } from "../errors.ts";
-import { concat } from "../wire/concat.ts";
+import { concat } from "../json/concat.ts";
 import type { Body, JobView, Refusal } from "./queue/views.ts";
 
 const encoder = new TextEncoder();

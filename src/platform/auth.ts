@@ -1,17 +1,22 @@
 // Who calls the platform: an account, by one of its keys.
-import type { MiddlewareHandler } from "hono";
+import type { Config } from "../config.ts";
 import { Problem } from "../errors.ts";
-import type { AppEnv } from "../wire/exchange.ts";
-import { findByKey, readKey } from "../wire/keys.ts";
+import { findByKey, readKey } from "../http/keys.ts";
+import { BoundedMemory } from "../isolate/bounded-memory.ts";
+import { memoizeBy } from "../isolate/memoize-by.ts";
+import type { Guard } from "./platform-route.ts";
 
-export interface PlatformEnv extends AppEnv {
-  Variables: AppEnv["Variables"] & { account: string };
-}
+/** A key that was compared once costs no cryptography. */
+const verified = memoizeBy((_: Config) => new BoundedMemory<string>(1024 * 1024));
 
-export const authenticate: MiddlewareHandler<PlatformEnv> = async (c, next) => {
-  const key = readKey(c.req.raw.headers);
-  const account = key && (await findByKey(key, c.get("config").platformKeys));
+/** Sets the account, or answers 401. */
+export const authenticate: Guard = async (call) => {
+  const { config } = call;
+  const key = readKey(call.request.headers);
+  const known = key && verified(config).get(key, Date.now());
+  const account = known || (key && (await findByKey(key, config.platformKeys)));
   if (!account) throw new Problem("UNAUTHORIZED", "invalid api key", { "WWW-Authenticate": "Bearer" });
-  c.set("account", account);
-  await next();
+  if (key && !known) verified(config).set(key, account, Number.POSITIVE_INFINITY);
+  call.account = account;
+  call.exchange.owner = account;
 };

@@ -1,9 +1,9 @@
 // The queue of an endpoint with its built-in workers: the object that the runtime makes.
 import { EndpointQueue as Queue } from "./queue/endpoint-queue.ts";
-import { builtInRunner } from "./workers/built-in.ts";
+import { publicModel } from "./workers/built-in.ts";
 
 export class EndpointQueue extends Queue {
   constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, env, builtInRunner);
+    super(ctx, env, publicModel);
   }
 }

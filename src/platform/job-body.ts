@@ -1,19 +1,17 @@
-// A job request at the door: bounded, parsed and checked once, and turned into what the queue stores.
+// A job request as it comes in: bounded, parsed and checked once, and turned into what the queue stores.
 import { type JobRequest, jobRequestSchema } from "../contract/job-request.ts";
 import { limits } from "../contract/limits.ts";
 import { describeFaults, Problem } from "../errors.ts";
-import type { Member, Members } from "../wire/member-scan.ts";
-import type { Remote } from "../wire/remote.ts";
+import type { Member, Members } from "../json/member-scan.ts";
 import { accepted } from "./answers.ts";
-import { ask } from "./held.ts";
-import { type LargeBody, openBody, parseBody, storeBody, Uploads } from "./large-body.ts";
-import type { EndpointQueue } from "./queue/endpoint-queue.ts";
+import { type LargeJsonBody, openJsonBody, parseJsonBody, storeBody, Uploads } from "./large-body.ts";
 import { newJobId } from "./queue/job.ts";
-import type { Submission } from "./queue/queue.ts";
+import type { QueueStub, Submission } from "./queue/queue-calls.ts";
+import { callWithRetry } from "./queue-client.ts";
 
 const encoder = new TextEncoder();
 
-export interface Door {
+export interface SubmitOptions {
   readonly sync: boolean;
   readonly waitMs: number;
   readonly origin: string;
@@ -22,30 +20,32 @@ export interface Door {
 /** Reads the request and hands it to the queue; the job's id. */
 export async function submitBody(
   request: Request,
-  door: Door,
-  queue: () => Remote<EndpointQueue>,
+  options: SubmitOptions,
+  queue: () => QueueStub,
 ): Promise<{ id: string }> {
-  const limit = door.sync ? limits.runsyncPayloadBytes : limits.runPayloadBytes;
-  const body = await openBody(request, limit);
+  const limit = options.sync ? limits.runsyncPayloadBytes : limits.runPayloadBytes;
+  const body = await openJsonBody(request, limit);
   const submission =
-    body instanceof Uint8Array ? submissionOf(parseBody(body), door) : await storeSubmission(body, limit, door, queue);
-  const submitted = await ask(queue, (stub) => stub.submit(submission));
+    body instanceof Uint8Array
+      ? submissionOf(parseJsonBody(body), options)
+      : await storeSubmission(body, limit, options, queue);
+  const submitted = await callWithRetry(queue, (stub) => stub.submit(submission));
   if ("refused" in submitted && !(submission.body instanceof Uint8Array)) {
     const { upload } = submission.body;
-    await ask(queue, (stub) => stub.discard(upload));
+    await callWithRetry(queue, (stub) => stub.discard(upload));
   }
   return accepted(submitted);
 }
 
 /** The request is stored as it came, never parsed whole: only what steers the job is read. No worker gets its webhook. */
 async function storeSubmission(
-  body: LargeBody,
+  body: LargeJsonBody,
   limit: number,
-  door: Door,
-  queue: () => Remote<EndpointQueue>,
+  options: SubmitOptions,
+  queue: () => QueueStub,
 ): Promise<Submission> {
   let checked: { request: JobRequest; inputFrom: number; inputTo: number } | undefined;
-  const uploads = new Uploads(queue, door.sync ? "runsync" : "run");
+  const uploads = new Uploads(queue, options.sync ? "runsync" : "run");
   const accept = (root: Member, members: Members) => {
     const input = members.get("input");
     const steering = Object.fromEntries(steeringMembers.flatMap((name) => valueIn(members, name)));
@@ -59,7 +59,7 @@ async function storeSubmission(
   const stored = await storeBody(body, limit, scan, uploads);
   if (!stored || !checked) throw new Problem("INVALID_JSON", "body: is not valid JSON");
   const { request, ...range } = checked;
-  return { ...termsOf(request, door), ...range, body: stored };
+  return { ...termsOf(request, options), ...range, body: stored };
 }
 
 const steeringMembers = ["policy", "webhook", "s3Config"];
@@ -78,7 +78,7 @@ function checkRequest(value: unknown): JobRequest {
 }
 
 /** A worker gets the request without its webhook, which is the queue's to call: who knows the address could call it, too. */
-export function submissionOf(value: unknown, door: Door): Submission {
+export function submissionOf(value: unknown, options: SubmitOptions): Submission {
   const request = checkRequest(value);
   const { input, id: _, webhook: __, ...others } = request;
   const inputJson = encoder.encode(JSON.stringify(input));
@@ -89,15 +89,15 @@ export function submissionOf(value: unknown, door: Door): Submission {
   body.set(inputKey);
   body.set(inputJson, inputFrom);
   body.set(rest, inputTo);
-  return { ...termsOf(request, door), body, inputFrom, inputTo };
+  return { ...termsOf(request, options), body, inputFrom, inputTo };
 }
 
-function termsOf({ policy, webhook }: JobRequest, door: Door) {
+function termsOf({ policy, webhook }: JobRequest, options: SubmitOptions) {
   return {
-    id: newJobId(door.sync),
-    sync: door.sync,
-    waitMs: door.waitMs,
-    origin: door.origin,
+    id: newJobId(options.sync),
+    sync: options.sync,
+    waitMs: options.waitMs,
+    origin: options.origin,
     lowPriority: policy?.lowPriority ?? false,
     ttlMs: policy?.ttl ?? limits.ttlMs.default,
     executionTimeoutMs: policy?.executionTimeout ?? null,

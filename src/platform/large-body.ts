@@ -1,27 +1,26 @@
-// A body at the platform's door: a small one is read whole, a larger one goes on into the queue's storage as it flows.
+// Request bodies of the platform: a small one is read whole, a larger one is stored in the queue as it flows.
 import { Problem } from "../errors.ts";
-import { parseJson, readHead, readWhole } from "../wire/body.ts";
-import type { BodyFault } from "../wire/body-fault.ts";
-import { bodyProblem } from "../wire/body-problem.ts";
-import { type ByteSource, statedLength } from "../wire/byte-reader.ts";
-import { readerOf } from "../wire/client-body.ts";
-import type { JsonFault } from "../wire/json-scanner.ts";
-import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "../wire/member-scan.ts";
-import type { Remote } from "../wire/remote.ts";
+import { parseJson, readHead, readWhole } from "../http/body.ts";
+import { bodyProblem } from "../http/body-problem.ts";
+import { readerOf } from "../http/client-body.ts";
+import type { BodyFault } from "../json/body-fault.ts";
+import { type ByteSource, statedLength } from "../json/byte-reader.ts";
+import type { JsonFault } from "../json/json-scanner.ts";
+import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "../json/member-scan.ts";
 import { accepted } from "./answers.ts";
-import type { EndpointQueue } from "./queue/endpoint-queue.ts";
+import type { QueueStub, Upload, UploadOperation } from "./queue/queue-calls.ts";
 import type { Refusal } from "./queue/views.ts";
 
 /** What goes to the queue in one call. */
 const wholeBytes = 1024 * 1024;
 
-export interface LargeBody {
+export interface LargeJsonBody {
   readonly source: ByteSource;
   readonly length: number | undefined;
 }
 
 /** The whole body where it is small. Refused at once by its stated length, a larger one as it flows. */
-export async function openBody(request: Request, limitBytes: number): Promise<Uint8Array | LargeBody> {
+export async function openJsonBody(request: Request, limitBytes: number): Promise<Uint8Array | LargeJsonBody> {
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw faulty("too-large", limitBytes);
   if (length !== undefined && length > wholeBytes && request.body) {
@@ -32,33 +31,28 @@ export async function openBody(request: Request, limitBytes: number): Promise<Ui
   return head.ended ? head.bytes : { source: head, length };
 }
 
-/** For bodies that must be looked at whole, whatever their size. */
-export async function readJson(request: Request, limitBytes: number): Promise<unknown> {
+/** Reads a JSON body whole, up to the limit. */
+export async function readJsonBody(request: Request, limitBytes: number): Promise<unknown> {
   const read = await readWhole(request, limitBytes);
   if ("fault" in read) throw faulty(read.fault, limitBytes);
-  return parseBody(read.bytes);
+  return parseJsonBody(read.bytes);
 }
 
-export function parseBody(bytes: Uint8Array): unknown {
+export function parseJsonBody(bytes: Uint8Array): unknown {
   const result = parseJson(bytes);
   if ("fault" in result) throw faulty(result.fault, bytes.byteLength);
   return result.value;
 }
 
-export interface Stored {
-  readonly upload: number;
-  readonly size: number;
-}
-type Operation = Parameters<Remote<EndpointQueue>["upload"]>[0];
 type Scan = Pick<MemberScan, "members" | "read" | "withheld" | "carry" | "accept">;
 
 /** Stores what the scan carries on; undefined where that is nothing. The caller names the upload to the queue, or discards it. */
 export async function storeBody(
-  { source, length }: LargeBody,
+  { source, length }: LargeJsonBody,
   limitBytes: number,
   scan: Scan,
   uploads: Uploads,
-): Promise<Stored | undefined> {
+): Promise<Upload | undefined> {
   let fault: MemberFault | undefined;
   try {
     fault = await scanMembers({ source, length, limitBytes, ...scan, carrier: uploads });
@@ -71,19 +65,19 @@ export async function storeBody(
   throw uploads.refusal ?? faulty(fault, limitBytes);
 }
 
-interface Upload {
+interface Flowing {
   readonly writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly stored: Promise<Stored | Refusal | undefined>;
+  readonly stored: Promise<Upload | Refusal | undefined>;
 }
 
 /** One upload into a queue; when it begins anew, what was stored before is dropped. */
 export class Uploads implements Carrier {
   refusal: Problem | undefined;
-  readonly #queue: () => Remote<EndpointQueue>;
-  readonly #operation: Operation;
-  #upload: Upload | undefined;
+  readonly #queue: () => QueueStub;
+  readonly #operation: UploadOperation;
+  #upload: Flowing | undefined;
 
-  constructor(queue: () => Remote<EndpointQueue>, operation: Operation) {
+  constructor(queue: () => QueueStub, operation: UploadOperation) {
     this.#queue = queue;
     this.#operation = operation;
   }
@@ -101,7 +95,7 @@ export class Uploads implements Carrier {
     await this.#upload?.writer.write(bytes);
   }
 
-  async end(): Promise<Stored | undefined> {
+  async end(): Promise<Upload | undefined> {
     if (!this.#upload) return undefined;
     await this.#upload.writer.close();
     const stored = await this.#upload.stored;
@@ -121,8 +115,8 @@ export class Uploads implements Carrier {
     else await this.#queue().discard(result.upload);
   }
 
-  /** For an upload that nobody will name. */
-  async discard({ upload }: Stored): Promise<void> {
+  /** Removes an upload that no call will name. */
+  async discard({ upload }: Upload): Promise<void> {
     await this.#queue().discard(upload);
   }
 }

@@ -1,52 +1,48 @@
 // `/openai/*`: each call becomes a job, and its output the answer.
-import { type Context, Hono, type MiddlewareHandler } from "hono";
 import * as z from "zod";
 import { limits } from "../contract/limits.ts";
-import type { Operation } from "../contract/operation.ts";
 import { isFinal } from "../contract/states.ts";
 import { Problem, renderOpenAiProblem } from "../errors.ts";
-import type { AppEnv } from "../wire/exchange.ts";
+import { errorsOf } from "../http/call-route.ts";
 import { accepted } from "./answers.ts";
-import type { EndpointEnv } from "./endpoints.ts";
-import { ask, type Held, hold } from "./held.ts";
+import { authenticate } from "./auth.ts";
+import { inCredit } from "./credits.ts";
+import { type EndpointCall, endpointPath, endpointRoute } from "./endpoint-call.ts";
+import { knownEndpoint } from "./endpoints.ts";
 import { submissionOf } from "./job-body.ts";
-import { heldBy, originOf } from "./jobs.ts";
-import { readJson } from "./large-body.ts";
-import type { Part } from "./queue/endpoint-queue.ts";
+import { readJsonBody } from "./large-body.ts";
+import type { PlatformRoute } from "./platform-route.ts";
+import type { StreamPart } from "./queue/queue-calls.ts";
+import { callWithRetry, type LongPoll, longPoll } from "./queue-client.ts";
 
 const callSchema = z.looseObject({ stream: z.boolean().nullish() });
+type OpenAiCall = z.output<typeof callSchema>;
 const routePattern = /^\/v1(\/[\w.-]{1,128}){1,4}$/;
 const encoder = new TextEncoder();
 const json = { "Content-Type": "application/json" };
 
-/** Whatever refuses a call under these routes, OpenAI's clients show nothing of another shape. */
-export const openaiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
-  c.get("exchange").errorShape = "openai";
-  await next();
-};
-
-export const openai = new Hono<EndpointEnv>().on(["GET", "POST"], "/openai/:route{.+}", async (c) => {
-  const route = c.req.path.slice(c.req.path.indexOf("/openai/") + "/openai".length);
+/** The call becomes a job, whose output is the answer. */
+async function relay(call: EndpointCall, readBody: (() => Promise<OpenAiCall>) | undefined): Promise<Response> {
+  const route = call.path.slice(call.path.indexOf("/openai/") + "/openai".length);
   if (!routePattern.test(route)) throw new Problem("NOT_FOUND", "There is no such route.");
-  const call = c.req.method === "GET" ? undefined : await readCall(c.req.raw);
-  const input = { openai_route: route, ...(call && { openai_input: call }) };
-  const door = { sync: true, waitMs: limits.waitMs.max, origin: originOf(c) };
-  const submission = submissionOf({ input }, door);
-  const { id } = accepted(await ask(c.get("queue"), (queue) => queue.submit(submission, "openai")));
-  return call?.stream === true ? streamed(c, id) : whole(c, id);
-});
+  const body = await readBody?.();
+  const input = { openai_route: route, ...(body && { openai_input: body }) };
+  const submission = submissionOf({ input }, { sync: true, waitMs: limits.waitMs.max, origin: call.origin });
+  const { id } = accepted(await callWithRetry(call.queue, (queue) => queue.submit(submission, "openai")));
+  return body?.stream === true ? streamed(call, id) : whole(call, id);
+}
 
-async function readCall(request: Request): Promise<z.infer<typeof callSchema>> {
-  const checked = callSchema.safeParse(await readJson(request, limits.runsyncPayloadBytes));
+async function readCall(request: Request): Promise<OpenAiCall> {
+  const checked = callSchema.safeParse(await readJsonBody(request, limits.runsyncPayloadBytes));
   if (!checked.success) throw new Problem("INVALID_REQUEST", "body: expected an object");
   return checked.data;
 }
 
-async function whole(c: Context<EndpointEnv>, id: string): Promise<Response> {
-  const held = heldBy(c, limits.waitMs.max);
-  const view = await hold(held, (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "openai"));
+async function whole(call: EndpointCall, id: string): Promise<Response> {
+  const held = call.heldFor(limits.waitMs.max);
+  const view = await longPoll(held, (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "openai"));
   const { head, output } = accepted(view);
-  if (!isFinal(head.status)) await cancel(c, id);
+  if (!isFinal(head.status)) await cancel(call, id);
   if (head.status !== "COMPLETED") throw failed(head);
   const text = output === null ? "null" : await new Response(output).text();
   return new Response(text, { status: statusOf(text), headers: json });
@@ -64,19 +60,19 @@ function statusOf(text: string): number {
   return typeof code === "number" && code >= 400 && code < 600 ? code : 404;
 }
 
-/** Nobody waits for the answer any more, so nobody should pay for it. */
-function cancel(c: Context<EndpointEnv>, id: string): Promise<unknown> {
-  return ask(c.get("queue"), (queue) => queue.cancel(id));
+/** The client has left: the job is cancelled, so that it costs no more. */
+function cancel(call: EndpointCall, id: string): Promise<unknown> {
+  return callWithRetry(call.queue, (queue) => queue.cancel(id));
 }
 
 /** Hands on each chunk as it comes. A client that leaves cancels the job. */
-async function streamed(c: Context<EndpointEnv>, id: string): Promise<Response> {
-  const held = heldBy(c, limits.streamWaitMs.max);
+async function streamed(call: EndpointCall, id: string): Promise<Response> {
+  const held = call.heldFor(limits.streamWaitMs.max);
   const beginning = nextPart(held, id);
-  c.executionCtx.waitUntil(beginning.catch(() => cancel(c, id)));
+  call.waitUntil(beginning.catch(() => cancel(call, id)));
   const first = await beginning;
   // It ended before its first chunk: what it answers is a refusal, or comes from a worker that does not stream.
-  if (first.items.length === 0) return whole(c, id);
+  if (first.items.length === 0) return whole(call, id);
   const { readable, writable } = new IdentityTransformStream();
   const writer = writable.getWriter();
   const write = (text: string) => writer.write(encoder.encode(text));
@@ -84,16 +80,16 @@ async function streamed(c: Context<EndpointEnv>, id: string): Promise<Response> 
     for (let part = first; ; part = await nextPart(held, id)) {
       for (const item of part.items) await write(textOf(item));
       if (part.items.length > 0) continue;
-      if (part.status !== "COMPLETED") await write(await lastWord(c, id));
+      if (part.status !== "COMPLETED") await write(await lastWord(call, id));
       return writer.close();
     }
   };
   const cutShort = async () => {
     await writer.abort().catch(() => {});
-    await cancel(c, id);
+    await cancel(call, id);
   };
-  c.executionCtx.waitUntil(relay().catch(cutShort));
-  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
+  call.waitUntil(relay().catch(cutShort));
+  const headers = { "Content-Type": "text/event-stream" };
   return new Response(pipeable(readable), { headers });
 }
 
@@ -113,18 +109,20 @@ function pipeable(stream: ReadableStream<Uint8Array>): ReadableStream<Uint8Array
 }
 
 /** The next chunks; none where the job is at its end. */
-async function nextPart(held: Held, id: string): Promise<Part> {
+async function nextPart(held: LongPoll, id: string): Promise<StreamPart> {
   for (;;) {
-    const part = accepted(await hold(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai")));
+    const part = accepted(await longPoll(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai")));
     if (held.signal.aborted) throw new Error("the client left");
     if (part.items.length > 0 || isFinal(part.status)) return part;
   }
 }
 
 /** An answer that has begun can only say in its last event that it failed. */
-async function lastWord(c: Context<EndpointEnv>, id: string): Promise<string> {
-  const { head } = accepted(await ask(c.get("queue"), (queue) => queue.wait(id, 0, crypto.randomUUID(), "openai")));
-  return `data: ${JSON.stringify(renderOpenAiProblem(failed(head), c.get("exchange").requestId))}\n\n`;
+async function lastWord(call: EndpointCall, id: string): Promise<string> {
+  const { head } = accepted(
+    await callWithRetry(call.queue, (queue) => queue.wait(id, 0, crypto.randomUUID(), "openai")),
+  );
+  return `data: ${JSON.stringify(renderOpenAiProblem(failed(head), call.exchange.requestId))}\n\n`;
 }
 
 function textOf(item: string): string {
@@ -132,24 +130,28 @@ function textOf(item: string): string {
   return typeof output === "string" ? output : `data: ${JSON.stringify(output)}\n\n`;
 }
 
-const base = { path: "/platform/v2/{endpoint}/openai/{route}", access: "platform" } as const;
-const errors = [
-  "UNAUTHORIZED",
-  "ENDPOINT_NOT_FOUND",
-  "RATE_LIMITED",
-  "INVALID_JSON",
-  "QUEUE_FULL",
-  "MODEL_FAILED",
-] as const;
+/** The shape of errors is set first: OpenAI's clients show no error of another shape. */
+const guards = [errorsOf("openai"), authenticate, knownEndpoint];
+const relayed = {
+  path: `${endpointPath}/openai/:route{.+}`,
+  access: "platform",
+  answer: z.looseObject({}),
+  errors: ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "RATE_LIMITED", "INVALID_JSON", "QUEUE_FULL", "MODEL_FAILED"],
+} as const;
 
-export const openaiOperations: readonly Operation[] = [
-  { ...base, method: "get", summary: "OpenAI's reading routes, such as v1/models", answer: z.looseObject({}), errors },
-  {
-    ...base,
-    method: "post",
-    summary: "OpenAI's calls, such as v1/chat/completions",
-    body: callSchema,
-    answer: z.looseObject({}),
-    errors,
-  },
+export const openaiRoutes: readonly PlatformRoute[] = [
+  endpointRoute({ ...relayed, method: "get", summary: "OpenAI's reading routes, such as v1/models" }, guards, (call) =>
+    relay(call, undefined),
+  ),
+  endpointRoute(
+    {
+      ...relayed,
+      method: "post",
+      summary: "OpenAI's calls, such as v1/chat/completions",
+      body: callSchema,
+      errors: [...relayed.errors, "NO_CREDITS"],
+    },
+    [...guards, inCredit],
+    async (call) => relay(call, () => readCall(call.request)),
+  ),
 ];

@@ -6,17 +6,21 @@ import { isQuiet, type Jitter } from "./gateway/jitter.ts";
 import { measureOnePayer } from "./gateway/one-payer.ts";
 import { fullEffort, measurePayers, smallEffort } from "./gateway/payers.ts";
 import { measureRelays } from "./gateway/relays.ts";
+import { briefRelays } from "./gateway/relays-brief.ts";
 import { Stage } from "./gateway/stage.ts";
 import { measureStart } from "./gateway/start.ts";
 import { measureTransfers } from "./gateway/transfers.ts";
+import { measureUploads } from "./gateway/uploads.ts";
 import { measureAdmits } from "./growth/admits.ts";
 import { growthTable } from "./growth/by-size.ts";
 import { measureImages } from "./growth/images.ts";
+import type { Plot } from "./growth/plot.ts";
 import { measureQueue } from "./growth/queue.ts";
 import { measureManagement } from "./management.ts";
 import { measurePayloads } from "./payloads.ts";
 import { measurePeers } from "./peers/peers.ts";
 import { measureRates } from "./rates.ts";
+import type { Brief } from "./report.ts";
 import { type Table, tableOf } from "./table.ts";
 
 export interface Circumstances {
@@ -27,6 +31,8 @@ export interface Circumstances {
 export interface Bench {
   readonly title: string;
   readonly measure: (circumstances: Circumstances) => Promise<Table>;
+  /** What of it the README shows. */
+  readonly brief?: (table: Table, plots: readonly Plot[]) => Brief;
 }
 
 export const benches: Readonly<Record<string, Bench>> = {
@@ -50,6 +56,7 @@ export const benches: Readonly<Record<string, Bench>> = {
       };
       return tableOf(headings, rows);
     },
+    brief: (table) => ({ table: briefRelays(table) }),
   },
   payers: {
     title: "A run with quota, by how long its payer's objects have slept, beside the floor Worker",
@@ -89,6 +96,20 @@ export const benches: Readonly<Record<string, Bench>> = {
         gatewayMs: "Sluice's",
       };
       return tableOf(headings, await measureFilms(small ? 1 : 3));
+    },
+  },
+  uploads: {
+    title: "A file of 20 MB into the bucket and out of it, beside a bare Worker that streams it there",
+    measure: async ({ small }) => {
+      const headings = {
+        row: "What is sent",
+        bareMs: "bare Worker, ms",
+        gatewayMs: "Sluice's",
+        time: "ratio",
+        bareGrewMB: "bare Worker grew, MB",
+        gatewayGrewMB: "Sluice, MB",
+      };
+      return tableOf(headings, await measureUploads(small ? 2 : 7));
     },
   },
   held: {
@@ -143,6 +164,7 @@ export const benches: Readonly<Record<string, Bench>> = {
         await upstream.stop();
       }
     },
+    brief: (_, plots) => ({ plots: plots.filter(({ what }) => what === "an admission") }),
   },
   "one-payer": {
     title: "One payer alone: runs with quota through one meter, 32 at once",

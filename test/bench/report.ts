@@ -1,9 +1,11 @@
-// What a bench found, as people read it: a table with where, when and how it was measured, printed or put into the README.
+// What a bench found, as people read it: a table with where, when and how it was measured, printed or put into the documents.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { root } from "../../src/cli/wrangler.ts";
 import type { Jitter } from "./gateway/jitter.ts";
+import type { Plot } from "./growth/plot.ts";
+import { isMarked, putBetweenMarks } from "./marks.ts";
 import { markdown, type Table } from "./table.ts";
 
 export interface Found {
@@ -11,8 +13,14 @@ export interface Found {
   readonly title: string;
   readonly jitter: Jitter;
   readonly table: Table;
-  /** Pictures of the table, as a page shows them. */
-  readonly plots: readonly string[];
+  readonly plots: readonly Plot[];
+  /** What of it the README shows. */
+  readonly brief: Brief;
+}
+
+export interface Brief {
+  readonly table?: Table;
+  readonly plots?: readonly Plot[];
 }
 
 export interface Occasion {
@@ -30,24 +38,42 @@ export function occasionOf(args: readonly string[]): Occasion {
   };
 }
 
-export function reportOf({ title, jitter, table, plots }: Found, { date, machine, command }: Occasion): string {
+/** All of it. Its plots are named as seen from the document that it stands in. */
+export function reportOf({ title, jitter, table, plots }: Found, occasion: Occasion, document: string): string {
+  return joined([`**${title}**`, markdown(table), imagesOf(plots, document), captionOf(jitter, occasion)]);
+}
+
+function briefOf({ jitter, brief: { table, plots = [] } }: Found, occasion: Occasion, document: string): string {
+  const measured = table ? [markdown(table), captionOf(jitter, occasion)] : [];
+  return joined([...measured, imagesOf(plots, document)]);
+}
+
+function captionOf(jitter: Jitter, { date, machine, command }: Occasion): string {
   const late = `timers late by ${jitter.p50Ms.toFixed(2)} ms, at p99 by ${jitter.p99Ms.toFixed(2)} ms`;
-  const caption = `<sub>${date.toISOString().slice(0, 10)}, \`${command}\`, ${machine}, ${late}</sub>`;
-  const parts = [`**${title}**`, markdown(table), plots.join("\n"), caption];
+  return `<sub>${date.toISOString().slice(0, 10)}, \`${command}\`, ${machine}, ${late}</sub>`;
+}
+
+function imagesOf(plots: readonly Plot[], document: string): string {
+  return plots.map(({ words, path }) => `![${words}](${relative(dirname(document), path)})`).join("\n");
+}
+
+function joined(parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-const docs = join(root, "docs");
-const documents = [join(root, "README.md"), ...readdirSync(docs).map((name) => join(docs, name))];
+/** From the root. */
+const documents = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)].filter((path) =>
+  path.endsWith(".md"),
+);
 
-/** In place of what stands between the bench's own marks, in the README or in `docs/`; false where there are none. */
-export function putIntoDocuments(name: string, report: string): boolean {
-  const [start, end] = [`<!-- bench ${name} -->\n`, `\n<!-- end of bench ${name} -->`];
-  return documents.some((path) => {
-    const text = readFileSync(path, "utf8");
-    const [from, to] = [text.indexOf(start), text.indexOf(end)];
-    if (from < 0 || to < from) return false;
-    writeFileSync(path, `${text.slice(0, from)}${start}\n${report}\n${text.slice(to)}`);
-    return true;
+/** In place of what stands between the bench's own marks, all of it and in brief; false where there are no marks. */
+export function putIntoDocuments(found: Found, occasion: Occasion): boolean {
+  const put = documents.filter((document) => {
+    const before = readFileSync(join(root, document), "utf8");
+    const whole = putBetweenMarks(before, found.name, () => reportOf(found, occasion, document));
+    const after = putBetweenMarks(whole, `${found.name} in brief`, () => briefOf(found, occasion, document));
+    if (after !== before) writeFileSync(join(root, document), after);
+    return isMarked(before, found.name);
   });
+  return put.length > 0;
 }

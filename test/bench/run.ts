@@ -1,11 +1,13 @@
 // `npm run bench [-- --only relays,growth --runs 2 --readme --json --small]`: measures the built Worker in real processes.
+// With `--url URL [--token TOKEN --model MODEL --requests 50]` it measures a deployment instead, from here.
 import { parseArgs } from "node:util";
 import { benches } from "./benches.ts";
+import { measureElsewhere } from "./elsewhere.ts";
 import { type Jitter, probeJitter, worstOf } from "./gateway/jitter.ts";
 import { curvesOf } from "./growth/by-size.ts";
 import { writePlot } from "./growth/plot.ts";
 import { occasionOf, putIntoDocuments, reportOf } from "./report.ts";
-import { mergeRuns, type Table } from "./table.ts";
+import { markdown, mergeRuns, type Table, tableOf } from "./table.ts";
 
 const { values } = parseArgs({
   options: {
@@ -14,8 +16,13 @@ const { values } = parseArgs({
     small: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     readme: { type: "boolean", default: false },
+    url: { type: "string" },
+    token: { type: "string" },
+    model: { type: "string" },
+    requests: { type: "string" },
   },
 });
+if (values.url !== undefined) process.exit(await benchElsewhere(values.url));
 const { small } = values;
 const chosen = values.only.split(",").map((name) => {
   const bench = benches[name];
@@ -37,14 +44,39 @@ for (let run = 1; run <= Number(values.runs); run++) {
 }
 
 const occasion = occasionOf(process.argv.slice(2));
-const found = chosen.map(({ name, title, runs, jitters }) => {
+const found = chosen.map(({ name, title, runs, jitters, brief }) => {
   const table = mergeRuns(runs);
   const plots = values.readme && name === "growth" ? curvesOf(table).map(writePlot) : [];
-  return { name, title, jitter: worstOf(jitters), table, plots };
+  return { name, title, jitter: worstOf(jitters), table, plots, brief: brief?.(table, plots) ?? {} };
 });
 for (const one of found) {
-  const report = reportOf(one, occasion);
-  if (values.readme && !putIntoDocuments(one.name, report)) console.error(`No document has a place for ${one.name}.`);
-  if (!values.json) console.log(`${report}\n`);
+  if (values.readme && !putIntoDocuments(one, occasion)) console.error(`No document has a place for ${one.name}.`);
+  if (!values.json) console.log(`${reportOf(one, occasion, "README.md")}\n`);
 }
 if (values.json) console.log(JSON.stringify({ ...occasion, benches: found }, null, 2));
+
+async function benchElsewhere(url: string): Promise<number> {
+  const { token, model, requests } = values;
+  const headings = {
+    what: "What",
+    count: "calls",
+    p50: "p50, ms",
+    p95: "p95, ms",
+    p99: "p99, ms",
+    ownP50: "of it at the gateway, ms",
+    waitedFor: "waited most for",
+  };
+  try {
+    const rows = await measureElsewhere({
+      url,
+      token,
+      model,
+      requests: requests === undefined ? undefined : Number(requests),
+    });
+    console.log(values.json ? JSON.stringify(rows, null, 2) : markdown(tableOf(headings, rows)));
+    return 0;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return 1;
+  }
+}

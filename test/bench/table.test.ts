@@ -1,5 +1,7 @@
-// The figures of the README pass through here: several runs become one table, and no round is lost.
+// The figures of the README and of docs/ pass through here: several runs become one table, and no round is lost.
 import { describe, expect, it } from "vitest";
+import { briefRelays } from "./gateway/relays-brief.ts";
+import { isMarked, putBetweenMarks } from "./marks.ts";
 import { paired } from "./statistics.ts";
 import { markdown, mergeRuns, tableOf } from "./table.ts";
 
@@ -45,5 +47,34 @@ describe("runs of a bench", () => {
   it("say a wait at p99 where each of them could", () => {
     expect(mergeRuns([run(1, [1], 0.25), run(1, [1], 0.75)]).rows[0]?.["p99Ms"]).toBe(0.5);
     expect(mergeRuns([run(1, [1], undefined), run(1, [1], 0.25)]).rows[0]?.["p99Ms"]).toBeUndefined();
+  });
+});
+
+describe("a document", () => {
+  const text = "before\n<!-- bench relays -->\n\nold\n\n<!-- end of bench relays -->\nafter\n";
+
+  it("has a bench's table between its marks, each time anew", () => {
+    const once = putBetweenMarks(text, "relays", () => "| new |");
+    expect(once).toBe("before\n<!-- bench relays -->\n\n| new |\n\n<!-- end of bench relays -->\nafter\n");
+    expect(putBetweenMarks(once, "relays", () => "| new |")).toBe(once);
+  });
+
+  it("stays as it is where it has no place for it", () => {
+    expect(putBetweenMarks(text, "relays in brief", () => "new")).toBe(text);
+    expect([isMarked(text, "relays"), isMarked(text, "relays in brief")]).toEqual([true, false]);
+  });
+
+  it("shows each question once in brief, beside the nearest thing that does as much", () => {
+    const asked = (row: string, beside: string) => ({ row, beside, perSecond: 7, cpuMs: 1, cpu: paired([2], [1]) });
+    const columns = [{ key: "row", heading: "What is asked" }];
+    const rows = [
+      asked("a run", "bare passthrough"),
+      asked("a run", "least gateway"),
+      asked("a hit", "bare passthrough"),
+    ];
+    expect(markdown(briefRelays({ columns, rows })).split("\n").slice(2)).toEqual([
+      "| a run | 7 | 1 | least gateway | 2.00× (2.00 to 2.00) |",
+      "| a hit | 7 | 1 | bare passthrough | 2.00× (2.00 to 2.00) |",
+    ]);
   });
 });

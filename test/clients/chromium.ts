@@ -1,6 +1,7 @@
 // The browser of this machine. Playwright downloads none: it drives the one that is there.
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
+import { beforeEach, describe, type TestContext } from "vitest";
 
 const usualPlaces = [
   "/usr/bin/chromium",
@@ -12,6 +13,17 @@ const usualPlaces = [
 
 /** Where it is; `CHROMIUM` goes before the usual places. Undefined where there is none. */
 export const chromiumPath = [process.env["CHROMIUM"] ?? usualPlaces].flat().find((path) => existsSync(path));
+
+/** Leaves the test out where there is no browser, and lets the report say so. */
+export const needsChromium = ({ skip }: TestContext) =>
+  skip(!chromiumPath, "no Chromium is found; CHROMIUM may say where one is");
+
+export function describeInChromium(name: string, tests: () => void): void {
+  describe(name, () => {
+    beforeEach(needsChromium);
+    tests();
+  });
+}
 
 /** It asks nobody on the network for anything, and has no sandbox, which root may not have. */
 export async function openChromium(): Promise<Browser> {

@@ -1,4 +1,4 @@
-// The SDKs that the README points at the gateway, from its own text.
+// The SDKs that the README and docs/clients.md point at the gateway, from their own text.
 import OpenAI from "openai";
 import runpodSdk from "runpod-sdk";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -17,8 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-it("a first call by the SDKs answers", async () => {
-  const [, lines = ""] = blocksUnder("A first call", "js");
+it.each([
+  ["README.md", blocksUnder("README.md", "A first picture", "js")[1]],
+  ["docs/clients.md", blocksUnder("docs/clients.md", "SDKs", "js")[0]],
+])("the SDKs of %s answer", async (_, lines = "") => {
   const code = `${lines}\nexport function clients() { return { flux, client }; }`;
   const names = { runpodSdk, OpenAI, url: server.url, token: await mint(server, "ada") };
   const { clients } = (await runBlock(code, names)) as { clients: () => Clients };

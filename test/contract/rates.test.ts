@@ -39,6 +39,7 @@ describe("the dynamic rule", () => {
 describe("the limits", () => {
   it("are those of the contract", () => {
     expect(limits).toEqual({
+      balanced: { bytes: 31_457_280, noWorkerMs: 120_000, requestMs: 330_000, strictMs: 300_000 },
       runPayloadBytes: 10_485_760,
       runsyncPayloadBytes: 20_971_520,
       streamChunkBytes: 1_000_000,

@@ -24,7 +24,7 @@ it("a held call breaks, and is found again by its key", async () => {
   };
   const { id } = await ask(1000);
   const held = fetch(`${server.url}${flux}/status-sync/${id}?wait=60000`, { headers });
-  const source = join(server.folder, "src/app.ts");
+  const source = join(server.folder, "src/compose.ts");
   writeFileSync(source, readFileSync(source, "utf8").replace('{ status: "ok" }', '{ status: "ok", edited: true }'));
   await expect(held).rejects.toThrow();
   const again = await eventually("an answer of the new code", patienceMs, async () => ask(1000).catch(() => undefined));

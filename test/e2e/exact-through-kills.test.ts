@@ -1,7 +1,7 @@
 // Exactness over processes: killed again and again in the middle of 200 parallel submits, no more than the limit ever
 // reaches the upstream.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Rule } from "../../src/gateway/rules.ts";
+import type { Rule } from "../../src/gateway/operator-settings/rules.ts";
 import { amount, casesOf } from "../support/amount.ts";
 import { Server } from "../support/serve.ts";
 import { inParallel } from "../support/serve-eventually.ts";

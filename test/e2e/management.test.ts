@@ -1,4 +1,4 @@
-// The management interface of a real process: an endpoint made there runs jobs, survives a crash, and the README's lines work.
+// The management interface of a real process: an endpoint made there runs jobs, survives a crash, and the lines of docs/management.md work.
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerEnvironment } from "../../src/cli/worker-env.ts";
@@ -30,7 +30,11 @@ const job = async (path: string, body?: object): Promise<Record<string, unknown>
 
 describe("an endpoint that the operator made", () => {
   it("runs jobs by an attached worker, before and after a crash, bills them, and is gone for good", async () => {
-    const { id: templateId } = await manage("POST", "/templates", { name: "e2e", imageName: "example.com/worker:1" });
+    const { id: templateId } = await manage("POST", "/templates", {
+      name: "e2e",
+      imageName: "example.com/worker:1",
+      isServerless: true,
+    });
     const { id } = await manage("POST", "/endpoints", { templateId, gpuTypeIds: ["NVIDIA L4"] });
     const environment = { endpoint: id, url: server.url, key: testSettings.PLATFORM_API_KEY, worker: "w1" };
     const worker = new ScriptedWorker(workerEnvironment(environment), ({ input }) => ({
@@ -60,12 +64,10 @@ describe("an endpoint that the operator made", () => {
   });
 });
 
-const heading = "Endpoints, Pods and bills, for the operator";
-
-describe(`the README's section "${heading}"`, () => {
+describe("docs/management.md", () => {
   it("has lines that work as they stand", async () => {
     const env = { ...process.env, GATEWAY: server.url, ADMIN_TOKEN: testSettings.ADMIN_TOKEN };
-    const lines = blocksUnder(heading, "bash").join("\n");
+    const lines = blocksUnder("docs/management.md", "A walk through it", "bash").join("\n");
     expect(lines).toMatch(/curl/);
     const { status, stdout, stderr } = spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", lines], {
       env,

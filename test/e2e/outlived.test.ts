@@ -1,4 +1,4 @@
-// What once ended `npm start`, and a storm: the same processes serve afterwards. test/full does more of it, three times each.
+// What once ended `npm start`, and a storm: the same processes serve afterwards. test/full does more of it, in rounds.
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { inParallel } from "../support/serve-eventually.ts";

@@ -2,8 +2,8 @@
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { limits } from "../../src/contract/limits.ts";
-import { isAsSync } from "../../src/gateway/admission.ts";
-import type { Rule } from "../../src/gateway/rules.ts";
+import { isAsSync } from "../../src/gateway/jobs/admission-id.ts";
+import type { Rule } from "../../src/gateway/operator-settings/rules.ts";
 import { amount } from "../support/amount.ts";
 import { Server } from "../support/serve.ts";
 import { eventually, inParallel } from "../support/serve-eventually.ts";

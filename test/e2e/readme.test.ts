@@ -1,31 +1,31 @@
-// What the README tells an app's developer to write, run from its own text: pages, the hook, the backend, the operator. Its SDKs: test/clients.
+// What the README and docs/ tell people to write, run from their own text: pages, the backend, the operator, a model. SDKs: test/clients.
 import { spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { root } from "../../src/cli/wrangler.ts";
+import { createSluice } from "../../src/client/index.ts";
+import { image as defineImage } from "../../src/models/define.ts";
+import { prompt, seed } from "../../src/models/inputs.ts";
+import { perImage } from "../../src/models/money.ts";
 import { Server } from "../support/serve.ts";
-import { eventually } from "../support/serve-eventually.ts";
 import { listenLocally } from "../support/serve-locally.ts";
 import { testSettings } from "../support/settings.ts";
-import { Component, PageEvents } from "./support/browser.ts";
 import { blocksUnder, runBlock } from "./support/readme.ts";
 
 const image = "black-forest-labs-flux-1-schnell";
-/** An endpoint without a worker: its jobs wait. */
-const waiting = "waiting";
-const patienceMs = 20_000;
 
 let server: Server;
 beforeAll(async () => {
-  server = await Server.start({ settings: { ENDPOINTS: waiting } });
-  const headers = { Authorization: `Bearer ${testSettings.ADMIN_TOKEN}` };
-  const body = JSON.stringify({ passthrough: true, maxUsd: 0 });
-  await fetch(`${server.url}/admin/models/${waiting}`, { method: "PUT", headers, body });
+  server = await Server.start();
 });
 afterAll(() => server.stop());
 
 const here = (code: string) => code.replace(/http:\/\/(localhost|127\.0\.0\.1):8787/g, server.url);
-const block = (heading: string, language: string, which = 0) => here(blocksUnder(heading, language)[which] ?? "");
+const block = (document: string, heading: string, language: string) =>
+  blocksUnder(document, heading, language)[0] ?? "";
 
 function shell(lines: string, env: Record<string, string> = {}) {
   const ran = spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", lines], {
@@ -41,71 +41,27 @@ async function isPicture(url: string): Promise<boolean> {
   return response.ok && /^image\//.test(response.headers.get("Content-Type") ?? "");
 }
 
-describe("a first call", () => {
-  it("by curl makes a picture", async () => {
-    const job = JSON.parse(shell(block("A first call", "sh"))) as { status: string; output: { image_url: string } };
+describe("a first picture", () => {
+  it("by curl is the README's own", async () => {
+    const answer = shell(here(block("README.md", "A first picture", "sh")));
+    const job = JSON.parse(answer) as { status: string; output: { image_url: string } };
     expect(job.status).toBe("COMPLETED");
     expect(await isPicture(job.output.image_url)).toBe(true);
+    const made = Buffer.from(await (await fetch(job.output.image_url)).arrayBuffer());
+    expect(made.equals(readFileSync(join(root, "docs/lighthouse.jpg")))).toBe(true);
   });
 
-  it.each(["A first call", "A page, with `fetch`"])(
-    "of the page under “%s” shows a picture, in twenty lines",
-    async (heading) => {
-      const code = block(heading, "js");
-      expect(code.trim().split("\n").length).toBeLessThanOrEqual(20);
-      const shown = { src: "" };
-      await runBlock(code, { document: { querySelector: (name: string) => (name === "img" ? shown : undefined) } });
-      expect(await isPicture(shown.src)).toBe(true);
-    },
-  );
-});
-
-async function mint(user: string): Promise<string> {
-  const headers = { Authorization: `Bearer ${testSettings.APP_SECRET}` };
-  const body = JSON.stringify({ user, plan: "unlimited" });
-  const response = await fetch(`${server.url}/tokens`, { method: "POST", headers, body });
-  return ((await response.json()) as { token: string }).token;
-}
-
-describe("the React hook", () => {
-  type Shown = [job: { status?: string; output?: { image_url: string } }, run: (input: object) => Promise<void>];
-
-  async function mounted(model: string): Promise<Component<Shown>> {
-    const code = block("A React hook", "jsx");
-    expect(code.trim().split("\n").length).toBeLessThanOrEqual(20);
-    const token = await mint("ada");
-    const component: Component<Shown> = new Component(() => useJob(server.url, model, token));
-    const { useJob } = (await runBlock(code, { ...component.hooks, EventSource: PageEvents })) as {
-      useJob: (...words: string[]) => Shown;
-    };
-    return component;
-  }
-
-  it("shows a job's end with its picture, and lets its events go", async () => {
-    const component = await mounted(image);
-    await component.shown[1]({ prompt: "a lighthouse at dusk" });
-    const output = await eventually("the end", patienceMs, async () => {
-      const [job] = component.shown;
-      return job.status === "COMPLETED" && job.output;
+  it.each([
+    ["README.md", block("README.md", "A first picture", "js")],
+    ["docs/clients.md", block("docs/clients.md", "A page, with `fetch`", "js")],
+  ])("of the page in %s is shown, in twenty lines", async (_, lines) => {
+    expect(lines.trim().split("\n").length).toBeLessThanOrEqual(20);
+    const shown = { src: "" };
+    await runBlock(here(lines), {
+      createSluice,
+      document: { querySelector: (name: string) => (name === "img" ? shown : undefined) },
     });
-    expect(await isPicture(output.image_url)).toBe(true);
-    expect(PageEvents.opened.at(-1)?.isClosed).toBe(true);
-  });
-
-  it("shows a job that waits, and leaves its events with the page", async () => {
-    const component = await mounted(waiting);
-    await component.shown[1]({});
-    await eventually("its status", patienceMs, async () => component.shown[0].status === "IN_QUEUE");
-    const events = PageEvents.opened.at(-1);
-    expect(events?.isClosed).toBe(false);
-    component.unmount();
-    expect(events?.isClosed).toBe(true);
-    await events?.ended;
-  });
-
-  it("says why a job was not taken", async () => {
-    const component = await mounted(image);
-    await expect(component.shown[1]({ prompt: 7 })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+    expect(await isPicture(shown.src)).toBe(true);
   });
 });
 
@@ -117,7 +73,7 @@ describe("the backend", () => {
 
   it("mints a user's token, and knows the gateway's webhooks from others", async () => {
     const env = { GATEWAY_URL: server.url, APP_SECRET: testSettings.APP_SECRET };
-    const { tokenFor, isOurs } = (await runBlock(block("A backend", "js"), {
+    const { tokenFor, isOurs } = (await runBlock(block("docs/clients.md", "A backend", "js"), {
       process: { env },
       createHmac,
     })) as unknown as Backend;
@@ -155,10 +111,23 @@ describe("the backend", () => {
 });
 
 it("the operator's lines work as they stand", () => {
-  const answers = shell(block("What the operator can do", "sh"), {
+  const answers = shell(block("docs/quotas-and-money.md", "What the operator can do", "sh"), {
     URL: server.url,
     ADMIN_TOKEN: testSettings.ADMIN_TOKEN,
   });
   expect(answers).toContain(`"plan":"pro"`);
   expect(answers).not.toContain("urn:sluice:error");
+});
+
+it("the example of a model is one", () => {
+  const lines = block("docs/architecture.md", "A model", "ts");
+  const names = { image: defineImage, perImage, prompt, seed };
+  const model = new Function(...Object.keys(names), `return ${lines}`)(...Object.values(names));
+  expect(model).toMatchObject({
+    id: "my-model",
+    kind: "image",
+    output: "image_url",
+    reuse: "seeded",
+    maxPrice: 10_000,
+  });
 });

@@ -1,6 +1,7 @@
 // A body that is refused while its client still writes it: the client hears the refusal, whatever it has sent by then.
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testSettings } from "../support/settings.ts";
 import { describeOnce, type Gateway, startGateway } from "./support/gateway.ts";
 
 const photo = "A".repeat(3_000_000);
@@ -11,6 +12,13 @@ let server: Gateway;
 let token: string;
 beforeAll(async () => {
   server = await startGateway({ ANONYMOUS: "open", SESSION_PLAN: "anonymous" });
+  // All rounds together stay below any rate.
+  const plan = await fetch(`${server.url}/admin/plans/anonymous`, {
+    method: "PUT",
+    headers: { Authorization: `Bearer ${testSettings.ADMIN_TOKEN}` },
+    body: JSON.stringify({ rules: [{ unit: "usd", limit: 0, per: "day", models: ["video"] }] }),
+  });
+  expect(plan.status).toBe(200);
   const session = await fetch(`${server.url}/sessions`, { method: "POST", body: "{}" });
   ({ token } = (await session.json()) as { token: string });
 });

@@ -1,8 +1,8 @@
 // Every operation that the document names, with a key that opens it: whatever else is drawn, never a 500.
 import fc from "fast-check";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { routes } from "../../src/app.ts";
 import type { Operation } from "../../src/contract/operation.ts";
-import { gatewayOperations } from "../../src/gateway/app.ts";
 import { amount } from "../support/amount.ts";
 import { isolate } from "../support/callers.ts";
 import { nearly } from "../support/drawn-json.ts";
@@ -58,7 +58,7 @@ async function stage(path: string) {
 }
 
 describe("whatever a client sends with a valid key", () => {
-  it.each(gatewayOperations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
+  it.each(routes.map(({ operation }) => [`${operation.method} ${operation.path}`, operation] as const))(
     "to %s gets no 500",
     async (_name, { method, path, access }) => {
       const { upstream, known } = await stage(path);

@@ -1,4 +1,4 @@
-// Decision 17: an amount is a safe integer of micro-USD by construction, whatever an input says beside its schema.
+// An amount is a safe integer of micro-USD by construction, whatever an input says beside its schema.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -10,7 +10,7 @@ import {
   readChat,
   reserveChat,
 } from "../../src/models/index.ts";
-import { runSample } from "../../src/platform/workers/sample-models/run.ts";
+import { runSample } from "../../src/samples/run-sample.ts";
 import { allowed } from "./allowed.ts";
 
 function model(id: string): Model {
@@ -190,6 +190,7 @@ describe("a sample", () => {
     emit: () => {},
     rest: async () => {},
     putMedia: async () => "https://media.example/x",
+    withMedia: async () => undefined,
   };
   const costOf = async (found: Model, given: Record<string, unknown>) => {
     const result = await runSample(found, given, around);

@@ -79,7 +79,7 @@ describe("a medium", () => {
 
   it.each([
     ["nothing", ""],
-    ["a plain http URL", "http://media.example/cat.png"],
+    ["a URL of another scheme", "ftp://media.example/cat.png"],
     ["a file", "file:///etc/passwd"],
     ["a script", "javascript:alert(1)"],
     ["an address without a host", "https://"],

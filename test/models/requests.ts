@@ -2,14 +2,14 @@
 import type { Model, ModelInput } from "../../src/models/index.ts";
 import type { Documented } from "./documented.ts";
 
-const picture = "https://media.example/cat.png";
+const picture = "https://media.example.com/cat.png";
 
 const samples: Readonly<Record<string, unknown>> = {
   prompt: "a cat on a sluice gate",
   image: picture,
   images: [picture],
-  audio: "https://media.example/purr.wav",
-  video: "https://media.example/cat.mp4",
+  audio: "https://media.example.com/purr.wav",
+  video: "https://media.example.com/cat.mp4",
   size: "720p",
   duration: 4,
   character_orientation: "video",

@@ -26,7 +26,7 @@ it("is served as it was made, to any page, for as long as it lives", async () =>
     "content-type": "image/png",
     "content-length": "3",
     etag: expect.stringMatching(/^".+"$/),
-    "cache-control": "public, max-age=60, immutable",
+    "cache-control": "public, max-age=60, immutable, must-revalidate",
     "cross-origin-resource-policy": "cross-origin",
   });
   expect([...new Uint8Array(await response.arrayBuffer())]).toEqual([1, 2, 3]);

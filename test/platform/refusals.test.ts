@@ -14,6 +14,21 @@ afterEach(async () => {
   await emptyStorage();
 });
 
+describe("a path of an endpoint that is no route", () => {
+  it("is 404 for who has a key, 401 for who has none, and 405 by another method than its own", async () => {
+    await expectProblem(await endpoint().send("GET", "unknown"), "NOT_FOUND");
+    await expectProblem(await endpoint().send("GET", "unknown", { key: "wrong" }), "UNAUTHORIZED");
+    await expectProblem(await endpoint("nobody").send("GET", "unknown"), "ENDPOINT_NOT_FOUND");
+    await expectProblem(await endpoint().send("GET", "run"), "METHOD_NOT_ALLOWED");
+  });
+
+  it("is refused in OpenAI's shape below openai/", async () => {
+    const response = await endpoint().send("PUT", "openai/v1/models");
+    expect(response.status).toBe(405);
+    expect(await response.json()).toEqual({ error: expect.objectContaining({ code: "METHOD_NOT_ALLOWED" }) });
+  });
+});
+
 describe("a job request", () => {
   const valid = { input: {}, policy: { ttl: 10_000, executionTimeout: 5000 }, webhook: "https://app.example.com/hook" };
 

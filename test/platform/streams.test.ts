@@ -96,6 +96,29 @@ describe("a stream", () => {
     expect(await held).toEqual({ status: "CANCELLED", stream: [] });
   });
 
+  it.each([
+    ["plain", "x", 3],
+    ["escaped", "\u0001", 16],
+    ["of several bytes", "€", 8],
+    ["in two halves", "😀", 6],
+  ])("has as few chunks as a limit of 1 MB allows (%s)", async (_, character, count) => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take();
+    const text = character.repeat(2_500_000 / character.length);
+    await e.chunk(id, text);
+    await e.done(id, { output: [] });
+    const outputs: string[] = [];
+    for (let status = ""; status !== "COMPLETED"; ) {
+      const part = await e.read<{ status: string; stream: { output: string }[] }>("GET", `stream/${id}`);
+      outputs.push(...part.stream.map(({ output }) => output));
+      status = part.status;
+    }
+    expect(outputs.join("")).toBe(text);
+    for (const output of outputs) expect(JSON.stringify({ output }).length).toBeLessThanOrEqual(most);
+    expect(outputs).toHaveLength(count);
+  });
+
   it("says that it goes on while there is more than one answer holds", async () => {
     const e = endpoint();
     const id = await e.submit();

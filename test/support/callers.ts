@@ -6,11 +6,12 @@ import { app } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { door } from "../../src/door.ts";
 import type { ErrorCode } from "../../src/errors.ts";
-import { behind } from "../../src/gateway/behind.ts";
-import type { GatewayEnv } from "../../src/gateway/env.ts";
-import { authenticate, permitted } from "../../src/gateway/guards.ts";
+import type { GatewayEnv } from "../../src/gateway/call.ts";
+import { gatewayRoute } from "../../src/gateway/gateway-route.ts";
+import { authenticate } from "../../src/gateway/identity/authenticate.ts";
 import type { Principal } from "../../src/gateway/identity/principal.ts";
-import { refuse } from "../../src/wire/refusals.ts";
+import { permitted } from "../../src/gateway/identity/scope.ts";
+import { refuse } from "../../src/http/refusals.ts";
 import { testSettings } from "./settings.ts";
 
 type Settings = Partial<Record<keyof Env, unknown>>;
@@ -26,10 +27,20 @@ export function configOf(settings: object = {}) {
 /** Guarded as a model's routes are; it answers with the principal. */
 const probe = new Hono<GatewayEnv>();
 probe.use(door);
-probe.get("/v2/:model/status/:job", behind<GatewayEnv>(authenticate, permitted("status")), (c) =>
-  c.json(c.get("principal")),
-);
-probe.post("/v2/:model/run", behind<GatewayEnv>(authenticate, permitted("run")), (c) => c.json(c.get("principal")));
+const stated = { summary: "Who calls", access: "user" } as const;
+for (const { mount } of [
+  gatewayRoute(
+    { ...stated, method: "get", path: "/v2/:model/status/:job" },
+    [authenticate, permitted("status")],
+    ({ principal }) => Response.json(principal),
+  ),
+  gatewayRoute(
+    { ...stated, method: "post", path: "/v2/:model/run" },
+    [authenticate, permitted("run")],
+    ({ principal }) => Response.json(principal),
+  ),
+])
+  mount(probe);
 probe.onError((error, c) => refuse(error, c.get("exchange")));
 
 export const statusPath = "/v2/painter/status/job-1";

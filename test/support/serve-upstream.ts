@@ -31,7 +31,10 @@ export class RawUpstream {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** The model's name in the path chooses the script; every connection serves one request. */
+  /**
+   * The model's name in the path chooses the script; every connection serves one request. A small body is read to its
+   * end first: closing a socket on what was not read resets it, and the client may lose the answer.
+   */
   #serve(socket: Socket): void {
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
@@ -41,6 +44,8 @@ export class RawUpstream {
       text += data.toString("latin1");
       const end = text.indexOf("\r\n\r\n");
       if (end < 0) return;
+      const length = Number(/^content-length: (\d+)/im.exec(text)?.[1] ?? 0);
+      if (length < 10_000 && text.length < end + 4 + length) return;
       socket.off("data", take);
       const head = text.slice(0, end);
       this.heads.push(head);

@@ -14,7 +14,7 @@ export interface Truth {
   readonly ended: ReadonlySet<string>;
 }
 
-/** While rows are open, too: decision 17 holds at every moment. */
+/** The sums are those of the rows at every moment, also while rows are open. */
 export function auditSums({ rows, sums, turn, pruned }: Books): string[] {
   /** An admission writes its row alone: the state counts it with whatever ends next. */
   const counted = rows.filter((row) => row.turn <= turn).map(amountsOf);
@@ -70,7 +70,7 @@ function firstOf(row: Job, byAdmission: ReadonlyMap<string, Job>): Job {
   return before ? firstOf(before, byAdmission) : row;
 }
 
-/** Decision 18: one upstream job is charged once. */
+/** One upstream job is charged once, however often it was retried. */
 function auditChain(chain: Chain): string[] {
   const charged = chain.filter((row) => row.charged > 0);
   if (charged.length > 1) return [`one job is charged ${charged.length} times: ${chain.map(nameOf).join(", ")}`];

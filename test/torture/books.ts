@@ -34,15 +34,20 @@ export function readBooks(disk: string, { isLive = false } = {}): Books[] {
   });
 }
 
-/** Webhooks that are still to be tried. */
-export function countOwed(disk: string): number {
-  return objectFiles(disk, "UserMeter").reduce((sum, file) => {
+/** Webhooks that are still to be tried, and when the object's own alarm would ring. */
+export function owedWebhooks(disk: string): string[] {
+  return objectFiles(disk, "UserMeter").flatMap((file) => {
     const database = new DatabaseSync(file, { readOnly: true });
-    const hasAny = tablesOf(database).includes("outbox");
-    const row = hasAny ? database.prepare("SELECT COUNT(*) AS owed FROM outbox").get() : undefined;
-    database.close();
-    return sum + Number(row?.["owed"] ?? 0);
-  }, 0);
+    try {
+      if (!tablesOf(database).includes("outbox")) return [];
+      const rows = database.prepare("SELECT admission, tries, dueAt FROM outbox").all();
+      if (rows.length === 0) return [];
+      const alarm = database.prepare("SELECT value / 1000000 AS at FROM _cf_METADATA WHERE key = 1").get();
+      return rows.map((row) => `${JSON.stringify(row)}, alarm at ${String(alarm?.["at"] ?? "no time")}`);
+    } finally {
+      database.close();
+    }
+  });
 }
 
 /** A meter keeps the newest thousand jobs whose cost is known, and more of those that may be corrected. */

@@ -9,7 +9,8 @@ const weights = {
   "large body": 6,
   picture: 7,
   webhook: 3,
-  file: 3,
+  file: 4,
+  upload: 12,
 } as const;
 export type Scenario = keyof typeof weights;
 

@@ -10,6 +10,7 @@ import { largeBody } from "./operations/large-body.ts";
 import { picture } from "./operations/picture.ts";
 import { retry } from "./operations/retry.ts";
 import { streamed } from "./operations/streamed.ts";
+import { upload } from "./operations/upload.ts";
 import { webhook } from "./operations/webhook.ts";
 import { pause } from "./pace.ts";
 import { Weather } from "./weather.ts";
@@ -60,10 +61,13 @@ const scenarios: Readonly<Record<Scenario, (turn: Turn) => Promise<void>>> = {
   picture,
   webhook,
   file,
+  upload,
 };
 
 export class Clients {
   readonly accepted: Accepted[] = [];
+  /** The keys of uploads that were taken, live for days and were not deleted. */
+  readonly uploads = new Set<string>();
   /** The handles of jobs whose users were told their ends, and have not run them again. */
   readonly toldEnds = new Set<string>();
   readonly faults: string[] = [];

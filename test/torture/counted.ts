@@ -7,6 +7,7 @@ export const operations = [
   ...["large body whole", "large body broken off", "large body over the limit"],
   ...["picture", "picture joined", "picture from the cache", "picture read", "picture deleted"],
   ...["webhook", "file", "file read"],
+  ...["upload", "upload broken off", "upload of something else", "upload read", "upload deleted"],
 ] as const;
 export type Operation = (typeof operations)[number];
 

@@ -1,6 +1,6 @@
 // Whatever leaves the gateway, or is kept beside it, is looked at for the upstream's key: by the canary of the tests, and by
 // the product's own search, which knows more spellings.
-import { SecretSearch } from "../../src/wire/secret-search.ts";
+import { SecretSearch } from "../../src/json/secret-search.ts";
 import { guardKey, hear, takeFound } from "../support/canary.ts";
 
 export const upstreamKey = "the-key/of+the-upstream_nobody-may-read-9f2c";

@@ -21,6 +21,8 @@ export async function prepare(gateway: string): Promise<Map<string, string>> {
   const rules = [
     { unit: "jobs", limit: 500 },
     { unit: "usd", limit: 100_000, per: "day" },
+    { unit: "bytes", limit: 1e12, per: "day" },
+    { unit: "stored", limit: 1e12 },
   ];
   await admin(gateway, "PUT", "/admin/plans/tortured", { rules });
   return mintTokens(gateway);

@@ -21,6 +21,11 @@ export class TimeTravel {
     this.#options = options;
   }
 
+  /** As the gateway reads it. */
+  get now(): number {
+    return Date.now() + this.#aheadMs;
+  }
+
   /** The server dies and wakes so much later. */
   async sleep(ms: number): Promise<void> {
     await this.#server.kill9();

@@ -6,7 +6,8 @@ import type { KeyWatch } from "./key-watch.ts";
 import { readBytes } from "./pace.ts";
 
 export const moods = ["takes", "fails", "redirects", "hangs", "breaks off"].map((mood) => mood.replace(" ", "-"));
-const mostTries = 3;
+/** A try that its object did not outlive is made up for, three times at most. */
+const mostTries = 6;
 
 export interface Told {
   readonly n: number;

@@ -1,12 +1,12 @@
 // JWTs of the app's own identity provider: whose they are, and which plan they claim.
 import { type JWTPayload, jwtVerify } from "jose";
 import type { Config } from "../../config.ts";
-import { isUserId, userOwner } from "../owners.ts";
-import { planNameSchema } from "../rules.ts";
-import type { SigningKeys } from "../signing.ts";
+import { planNameSchema } from "../operator-settings/rules.ts";
 import type { KeySet } from "./jwks.ts";
+import { isUserId, userOwner } from "./owners.ts";
 import { hashOwner, type Principal } from "./principal.ts";
 import { badClaim } from "./refused-token.ts";
+import type { SigningKeys } from "./signing.ts";
 
 /** Signatures by a private key, and nothing that a public key could be the secret of. */
 const algorithms = [

@@ -1,19 +1,19 @@
 // From a key to its principal: what kind of key it is, whether it holds, and what the isolate remembers of it.
 import { decodeProtectedHeader } from "jose";
 import type { Config } from "../../config.ts";
-import { BoundedMemory } from "../../wire/bounded-memory.ts";
-import { sameKey } from "../../wire/keys.ts";
-import { oncePer } from "../../wire/once-per.ts";
-import { type SigningKeys, signingKeysOf } from "../signing.ts";
+import { sameKey } from "../../http/keys.ts";
+import { BoundedMemory } from "../../isolate/bounded-memory.ts";
+import { memoizeBy } from "../../isolate/memoize-by.ts";
 import { verifyAppJwt } from "./app-jwt.ts";
 import { type Fetch, KeySet } from "./jwks.ts";
 import { ownTypes } from "./own-jwt.ts";
 import { hashOwner, type Principal } from "./principal.ts";
 import { refusedToken, unauthorized } from "./refused-token.ts";
 import { anonymousIsOff, verifySession } from "./session-token.ts";
+import { type SigningKeys, signingKeysOf } from "./signing.ts";
 import { verifyToken } from "./tokens.ts";
 
-/** The longest that a token counts whose key was withdrawn by the provider. */
+/** How long a verified token is trusted after the provider withdrew its signing key. */
 const rememberMs = 5 * 60_000;
 const memoryLimit = 8 * 1024 * 1024;
 const operatorOwner = "operator";
@@ -35,7 +35,7 @@ export class Identity {
     return this.#verified.get(key, now);
   }
 
-  /** Throws a Problem for whatever is not accepted. */
+  /** Throws a Problem if the key is not accepted. */
   async identify(key: string, now: number): Promise<Principal> {
     if (await sameKey(key, this.#config.adminToken)) return this.#operator();
     const principal = await this.#verify(key, now).catch((error: unknown) => {
@@ -66,7 +66,7 @@ export class Identity {
   }
 }
 
-export const identityOf = oncePer(
+export const identityOf = memoizeBy(
   (config: Config) => new Identity(config, signingKeysOf(config), (request) => fetch(request)),
 );
 

@@ -1,9 +1,12 @@
 // The keys of the app's identity provider: fetched when needed, kept by the isolate, fetched anew when they rotate.
+// jose's createRemoteJWKSet does the same with one difference, which is why this file exists: while the provider cannot
+// be reached, jose refuses every token as soon as its keys are ten minutes old. Here the last keys go on to count until
+// they are an hour old, so that an outage of the provider does not sign out the users of the app.
 import { createLocalJWKSet, errors, type JWSHeaderParameters } from "jose";
 import * as z from "zod";
 import { Problem } from "../../errors.ts";
-import { isRecent } from "../../wire/recent.ts";
-import { parseJson, readBounded } from "../../wire/small-body.ts";
+import { parseJson, readBounded } from "../../http/small-body.ts";
+import { isRecent } from "../../isolate/recent.ts";
 
 export type Fetch = (request: Request) => Promise<Response>;
 

@@ -1,59 +1,56 @@
 // `/tokens`: what the app's backend may ask for, with the secret that it alone holds.
-
-import { Hono } from "hono";
 import * as z from "zod";
-import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
-import { bodyErrors } from "../../wire/body-problem.ts";
-import { maxKeyLength, readKey, sameKey } from "../../wire/keys.ts";
-import { readSmallJson } from "../../wire/small-body.ts";
-import { behind, type Guard } from "../behind.ts";
-import type { GatewayEnv } from "../env.ts";
-import { demandKnown } from "../known-names.ts";
-import { signingKeysOf } from "../signing.ts";
+import { maxKeyLength, readKey, sameKey } from "../../http/keys.ts";
+import { type Guard, gatewayRoute } from "../gateway-route.ts";
+import { demandKnown } from "../operator-settings/known-names.ts";
 import { unauthorized } from "./refused-token.ts";
 import { issuedSchema } from "./sessions.ts";
+import { signingKeysOf } from "./signing.ts";
 import { mintSchema, mintToken } from "./tokens.ts";
 
 /** Without an APP_SECRET there is no backend, and no such route. */
-const appOnly: Guard<GatewayEnv> = async (c) => {
-  const { appSecret } = c.get("config");
+const appOnly: Guard = async ({ config, request }) => {
+  const { appSecret } = config;
   if (appSecret === undefined) throw new Problem("NOT_FOUND", "There is no such route.");
-  const key = readKey(c.req.raw.headers);
+  const key = readKey(request.headers);
   if (!key || !(await sameKey(key, appSecret))) throw unauthorized("The app's secret is needed.");
 };
 
-export const minting = new Hono<GatewayEnv>()
-  .post("/tokens", behind<GatewayEnv>(appOnly), async (c) => {
-    const config = c.get("config");
-    const request = await readSmallJson(c.req.raw, mintSchema);
-    await demandKnown(c, request);
-    const { token, expiresAt } = await mintToken(signingKeysOf(config), request, c.get("exchange").startedAt);
-    if (token.length > maxKeyLength) throw new Problem("INVALID_REQUEST", "The token would be too long to be sent.");
-    const { user, plan = config.defaultPlan } = request;
-    return c.json({ token, user, plan, expiresAt: new Date(expiresAt).toISOString() });
-  })
-  .get("/tokens/webhook-secret", behind<GatewayEnv>(appOnly), async (c) => {
-    const [secret] = await signingKeysOf(c.get("config")).webhookSecrets();
-    return c.json({ secret });
-  });
-
-export const mintingOperations: readonly Operation[] = [
-  {
-    method: "post",
-    path: "/tokens",
-    summary: "A token for one of the app's users",
-    access: "app",
-    body: mintSchema,
-    answer: issuedSchema,
-    errors: [...bodyErrors, "INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "CONTROL_UNAVAILABLE"],
-  },
-  {
-    method: "get",
-    path: "/tokens/webhook-secret",
-    summary: "What the backend verifies webhooks with",
-    access: "app",
-    answer: z.object({ secret: z.string() }),
-    errors: ["UNAUTHORIZED", "NOT_FOUND"],
-  },
+export const mintingRoutes = [
+  gatewayRoute(
+    {
+      method: "post",
+      path: "/tokens",
+      summary: "A token for one of the app's users",
+      access: "app",
+      json: mintSchema,
+      answer: issuedSchema,
+      errors: ["UNAUTHORIZED", "NOT_FOUND", "CONTROL_UNAVAILABLE"],
+    },
+    [appOnly],
+    async (call, { json: asked }) => {
+      const { config, exchange } = call;
+      await demandKnown(call, asked);
+      const { token, expiresAt } = await mintToken(signingKeysOf(config), asked, exchange.startedAt);
+      if (token.length > maxKeyLength) throw new Problem("INVALID_REQUEST", "The token would be too long to be sent.");
+      const { user, plan = config.defaultPlan } = asked;
+      return Response.json({ token, user, plan, expiresAt: new Date(expiresAt).toISOString() });
+    },
+  ),
+  gatewayRoute(
+    {
+      method: "get",
+      path: "/tokens/webhook-secret",
+      summary: "What the backend verifies webhooks with",
+      access: "app",
+      answer: z.object({ secret: z.string() }),
+      errors: ["UNAUTHORIZED", "NOT_FOUND"],
+    },
+    [appOnly],
+    async ({ config }) => {
+      const [secret] = await signingKeysOf(config).webhookSecrets();
+      return Response.json({ secret });
+    },
+  ),
 ];

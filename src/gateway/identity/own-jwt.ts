@@ -1,8 +1,8 @@
 // The JWTs that we sign ourselves: tokens and sessions, each kind with its own key and its own `typ`.
 import { errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import * as z from "zod";
-import type { SigningKeys } from "../signing.ts";
 import { badClaim } from "./refused-token.ts";
+import type { SigningKeys } from "./signing.ts";
 
 export type OwnKind = "token" | "session";
 
@@ -13,7 +13,7 @@ export const ownTypes: Readonly<Record<OwnKind, string>> = {
 
 const issuer = "sluice";
 export const maxLifetimeSeconds = 24 * 60 * 60;
-export const usualLifetimeSeconds = 60 * 60;
+export const defaultLifetimeSeconds = 60 * 60;
 
 /** What every one of ours says. The times are in seconds; `iat` with its fraction, for the sake of revocation. */
 const baseSchema = z.object({ sub: z.string(), jti: z.string(), iat: z.number(), exp: z.number() });

@@ -1,17 +1,19 @@
 // Who calls, once it is known.
-import type { Rule } from "../rules.ts";
-import { type SigningKeys, signFields } from "../signing.ts";
-import type { OperationName } from "./scope.ts";
+import type { Rule } from "../operator-settings/rules.ts";
+import type { OperationName } from "./operations.ts";
+import { type SigningKeys, signFields } from "./signing.ts";
 
 export interface Principal {
   readonly kind: "user" | "anonymous" | "operator";
-  /** Whose the jobs, the pictures and the idempotency keys are: `user:<id>`, `anon:<random>`, `operator`. */
+  /** The owner of jobs, pictures and idempotency keys: `user:<id>`, `anon:<random>`, `operator`. */
   readonly owner: string;
-  /** Whose meter counts: the owner's, but for an anonymous visitor the address's, `addr:<prefix>`. */
+  /** Whose meter counts: usually the owner. For an anonymous visitor it is the IP address, `addr:<prefix>`. */
   readonly payer: string;
   /** The owner as the log may have it. */
   readonly ownerHash: string;
-  /** The plan that the token claims; undefined is the default plan. The operator's override goes before it. */
+  /**
+   * The plan that the token claims; undefined is the default plan. The operator's setting for the user overrides it.
+   */
   readonly plan?: string;
   readonly tokenId?: string;
   /** Milliseconds; 0 where the token does not say, so that any revocation of its user counts. */

@@ -1,27 +1,11 @@
 // What a token may be used for: the operations and the models that it names.
 import { Problem } from "../../errors.ts";
-import type { Guard } from "../behind.ts";
-import type { GatewayEnv } from "../env.ts";
+import type { Guard } from "../gateway-route.ts";
+import type { OperationName } from "./operations.ts";
 import type { Principal } from "./principal.ts";
 
-/** As the routes spell them; `images` and `usage` are the caller's own gallery and account. */
-export const operationNames = [
-  "run",
-  "runsync",
-  "status",
-  "status-sync",
-  "stream",
-  "events",
-  "cancel",
-  "retry",
-  "health",
-  "purge-queue",
-  "requests",
-  "openai",
-  "images",
-  "usage",
-] as const;
-export type OperationName = (typeof operationNames)[number];
+/** What any route may answer that stands behind `authenticate` and `permitted`. */
+export const callerErrors = ["UNAUTHORIZED", "TOKEN_EXPIRED", "TOKEN_REVOKED", "OPERATION_FORBIDDEN"] as const;
 
 /** Why it is refused; undefined where it is not. */
 export function refusal(
@@ -39,10 +23,10 @@ export function refusal(
 }
 
 /** Stands behind `authenticate`, on a route whose model is `:model` if it has one. */
-export function permitted(operation: OperationName): Guard<GatewayEnv> {
-  return (c) => {
-    c.get("exchange").operation = operation;
-    const refused = refusal(c.get("principal"), operation, c.req.param("model"));
+export function permitted(operation: OperationName): Guard {
+  return ({ exchange, principal, params }) => {
+    exchange.operation = operation;
+    const refused = refusal(principal, operation, params["model"]);
     if (refused) throw refused;
   };
 }

@@ -1,10 +1,10 @@
 // What an anonymous visitor holds: an owner made up for it, and the address that pays.
 import * as z from "zod";
 import { Problem } from "../../errors.ts";
-import { addressPayerPattern, anonymousOwnerPattern } from "../owners.ts";
-import type { SigningKeys } from "../signing.ts";
-import { type Signed, signOwn, usualLifetimeSeconds, verifyOwn } from "./own-jwt.ts";
+import { defaultLifetimeSeconds, type Signed, signOwn, verifyOwn } from "./own-jwt.ts";
+import { addressPayerPattern, anonymousOwnerPattern } from "./owners.ts";
 import { hashOwner, type Principal } from "./principal.ts";
+import type { SigningKeys } from "./signing.ts";
 
 const claimsSchema = z.object({
   sub: z.string().regex(anonymousOwnerPattern),
@@ -21,10 +21,10 @@ export function mintSession(
   { owner, payer }: Pick<Principal, "owner" | "payer">,
   now: number,
 ): Promise<Signed> {
-  return signOwn(keys, "session", { sub: owner, payer }, { now, lifetimeSeconds: usualLifetimeSeconds });
+  return signOwn(keys, "session", { sub: owner, payer }, { now, lifetimeSeconds: defaultLifetimeSeconds });
 }
 
-/** Its plan is that of sessions now, whatever it was when the token was made. */
+/** Its plan is the current plan of sessions, not the one of when the token was minted. */
 export async function verifySession(keys: SigningKeys, token: string, plan: string, now: number): Promise<Principal> {
   const claims = await verifyOwn(keys, "session", token, claimsSchema, now);
   return {

@@ -1,18 +1,17 @@
-// `POST /sessions`: a visitor that nobody knows gets an identity of its own, and the quota of its address.
+// `POST /sessions`: gives an anonymous visitor an owner id of its own, and the quota of its IP address.
 
-import { Hono } from "hono";
 import * as z from "zod";
 import type { Config } from "../../config.ts";
-import type { Operation } from "../../contract/operation.ts";
 import { Problem } from "../../errors.ts";
-import { bodyErrors } from "../../wire/body-problem.ts";
-import { readSmallJson } from "../../wire/small-body.ts";
-import type { GatewayContext, GatewayEnv } from "../env.ts";
-import { anonymousOwner } from "../owners.ts";
-import { signingKeysOf } from "../signing.ts";
+import { bodyErrors } from "../../http/body-problem.ts";
+import { readSmallJson } from "../../http/small-body.ts";
+import type { Call } from "../call.ts";
+import { gatewayRoute } from "../gateway-route.ts";
 import { addressPayer } from "./address.ts";
-import type { IdentifyCaller } from "./authenticate.ts";
+import { identifyCaller } from "./authenticate.ts";
+import { anonymousOwner } from "./owners.ts";
 import { anonymousIsOff, mintSession } from "./session-token.ts";
+import { signingKeysOf } from "./signing.ts";
 import { isOurHost, verifyTurnstile } from "./turnstile.ts";
 
 const maxResponseLength = 2048;
@@ -29,37 +28,49 @@ export const issuedSchema = z
   .meta({ id: "IssuedToken" });
 
 /**
- * A session that is still good is renewed: its jobs and pictures stay its own, and whoever pays for them pays on, wherever
- * the visitor is by now. It gives no new quota either way.
+ * A valid session is renewed: the visitor keeps its owner id (jobs, pictures) and its payer, even on another network by
+ * now. So neither a renewal nor a new session gives fresh quota.
  */
-export function sessionRoutes(identifyCaller: IdentifyCaller): Hono<GatewayEnv> {
-  return new Hono<GatewayEnv>().post("/sessions", async (c) => {
-    const config = c.get("config");
-    if (config.anonymous === "off") throw anonymousIsOff();
-    const { turnstile } = await readSmallJson(c.req.raw, bodySchema);
-    const address = c.req.header("CF-Connecting-IP") ?? (config.local ? localAddress : undefined);
-    const payer = address && addressPayer(address);
-    if (!payer) throw new Problem("FORBIDDEN", "The address that the request comes from is not known.");
-    if (config.anonymous === "turnstile") await demandTurnstile(config, turnstile, address, c.req.url);
-    const visitor = (await visitorSoFar(c, identifyCaller)) ?? { owner: anonymousOwner(randomHex()), payer };
-    const { token, expiresAt } = await mintSession(signingKeysOf(config), visitor, c.get("exchange").startedAt);
-    return c.json({
-      token,
-      user: visitor.owner,
-      plan: config.sessionPlan,
-      expiresAt: new Date(expiresAt).toISOString(),
-    });
-  });
-}
+export const sessionRoutes = [
+  gatewayRoute(
+    {
+      method: "post",
+      path: "/sessions",
+      summary: "An identity for a visitor who is not signed in",
+      access: "public",
+      body: bodySchema,
+      answer: issuedSchema,
+      errors: [
+        ...bodyErrors,
+        "INVALID_REQUEST",
+        "ANONYMOUS_OFF",
+        "TURNSTILE_FAILED",
+        "FORBIDDEN",
+        "TURNSTILE_UNAVAILABLE",
+      ],
+    },
+    [],
+    async (call) => {
+      const { config, request } = call;
+      if (config.anonymous === "off") throw anonymousIsOff();
+      const { turnstile } = await readSmallJson(request, bodySchema);
+      const address = request.headers.get("CF-Connecting-IP") ?? (config.local ? localAddress : undefined);
+      const payer = address && addressPayer(address);
+      if (!payer) throw new Problem("FORBIDDEN", "The address that the request comes from is not known.");
+      if (config.anonymous === "turnstile") await demandTurnstile(config, turnstile, address, request.url);
+      const visitor = (await visitorSoFar(call)) ?? { owner: anonymousOwner(randomHex()), payer };
+      const { token, expiresAt } = await mintSession(signingKeysOf(config), visitor, call.exchange.startedAt);
+      const { owner: user } = visitor;
+      return Response.json({ token, user, plan: config.sessionPlan, expiresAt: new Date(expiresAt).toISOString() });
+    },
+  ),
+];
 
-/** Whatever else the caller holds, or held, is no reason to refuse a session that anybody may have. */
-async function visitorSoFar(
-  c: GatewayContext,
-  identifyCaller: IdentifyCaller,
-): Promise<{ owner: string; payer: string } | undefined> {
-  if (!c.req.header("Authorization")) return undefined;
+/** A caller with another kind of key, or an expired one, gets a new session: everybody may have one. */
+async function visitorSoFar(call: Call): Promise<{ owner: string; payer: string } | undefined> {
+  if (!call.request.headers.has("Authorization")) return undefined;
   try {
-    const { kind, owner, payer } = (await identifyCaller(c)).principal;
+    const { kind, owner, payer } = (await identifyCaller(call)).principal;
     return kind === "anonymous" ? { owner, payer } : undefined;
   } catch (error) {
     if (error instanceof Problem && error.status < 500) return undefined;
@@ -86,22 +97,3 @@ const retrySoon = { "Retry-After": "5" };
 function randomHex(): string {
   return crypto.randomUUID().replaceAll("-", "");
 }
-
-export const sessionOperations: readonly Operation[] = [
-  {
-    method: "post",
-    path: "/sessions",
-    summary: "An identity for a visitor who is not signed in",
-    access: "public",
-    body: bodySchema,
-    answer: issuedSchema,
-    errors: [
-      ...bodyErrors,
-      "INVALID_REQUEST",
-      "ANONYMOUS_OFF",
-      "TURNSTILE_FAILED",
-      "FORBIDDEN",
-      "TURNSTILE_UNAVAILABLE",
-    ],
-  },
-];

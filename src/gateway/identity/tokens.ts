@@ -1,11 +1,11 @@
 // Tokens that the app's backend has us mint for its users: what they may say, and what they are worth.
 import * as z from "zod";
-import { isUserId, userOwner } from "../owners.ts";
-import { microUsd, modelNameSchema, planNameSchema, rulesSchema, usdSchema } from "../rules.ts";
-import type { SigningKeys } from "../signing.ts";
-import { maxLifetimeSeconds, type Signed, signOwn, usualLifetimeSeconds, verifyOwn } from "./own-jwt.ts";
+import { microUsd, modelNameSchema, planNameSchema, rulesSchema, usdSchema } from "../operator-settings/rules.ts";
+import { operationNames } from "./operations.ts";
+import { defaultLifetimeSeconds, maxLifetimeSeconds, type Signed, signOwn, verifyOwn } from "./own-jwt.ts";
+import { isUserId, userOwner } from "./owners.ts";
 import { hashOwner, type Principal } from "./principal.ts";
-import { operationNames } from "./scope.ts";
+import type { SigningKeys } from "./signing.ts";
 
 const grants = {
   plan: planNameSchema.optional(),
@@ -24,7 +24,7 @@ export const mintSchema = z
   .strictObject({
     user: z.string().refine(isUserId, "expected 1 to 256 characters, none of them a control character"),
     ...grants,
-    ttlSeconds: z.int().min(1).max(maxLifetimeSeconds).default(usualLifetimeSeconds),
+    ttlSeconds: z.int().min(1).max(maxLifetimeSeconds).default(defaultLifetimeSeconds),
   })
   .meta({ id: "TokenRequest" });
 export type MintRequest = z.output<typeof mintSchema>;

@@ -1,8 +1,8 @@
 // Turnstile: whether a visitor's page passed the challenge, asked of Cloudflare from the server.
 import * as z from "zod";
 import type { Config } from "../../config.ts";
-import { isAllowedOrigin } from "../../wire/cors.ts";
-import { parseJson, readBounded } from "../../wire/small-body.ts";
+import { isAllowedOrigin } from "../../http/cors.ts";
+import { parseJson, readBounded } from "../../http/small-body.ts";
 import type { Fetch } from "./jwks.ts";
 
 const siteverify = "https://challenges.cloudflare.com/turnstile/v0/siteverify";

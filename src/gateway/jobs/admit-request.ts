@@ -1,7 +1,7 @@
 // What the payer's meter is asked before anything goes upstream.
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
-import { claimsOf } from "../claims.ts";
+import { claimsOf } from "../quota/claims.ts";
 import type { AdmitRequest } from "../quota/metering.ts";
 import type { Envelope } from "./envelope.ts";
 import type { JobCall } from "./job-call.ts";
@@ -31,6 +31,7 @@ export async function admitRequest(
     ttlMs: envelope.ttlMs,
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
+    webhookInput: envelope.webhookInput,
     idempotency: await idempotencyOf(call, operation, envelope),
   };
 }
@@ -49,7 +50,10 @@ export function payerTerms(call: JobCall) {
   return { owner, bearer: { issuedAt, tokenId }, model: name, kind: model?.kind, ...claimsOf(call) };
 }
 
-/** What an idempotency key stands for: all of a small body; of a large one the beginning, and then its digest. */
+/**
+ * What an idempotency key stands for. A small body is compared whole; a large one by its first bytes, and later by its
+ * digest.
+ */
 export type KeyedBody = Pick<Envelope, "bytes" | "digest">;
 
 export async function idempotencyOf(
@@ -61,7 +65,10 @@ export async function idempotencyOf(
   return key === undefined ? undefined : { key, fingerprint: await fingerprint(call, operation, body) };
 }
 
-/** A large body goes by its beginning here, whatever length it states: its digest decides. */
+/**
+ * Of a large body only the first bytes are hashed, and not its stated length: `refuseOtherBody` compares the whole
+ * digest later.
+ */
 async function fingerprint(call: JobCall, operation: string, { bytes, digest }: KeyedBody): Promise<string> {
   const size = digest ? "large" : bytes.byteLength;
   const head = new TextEncoder().encode(`${operation}\n${call.target.name}\n${size}\n`);

@@ -1,9 +1,10 @@
 // A job's answer as its owner sees it: the handle for the upstream's id, and the headers that go with it.
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
-import type { UpstreamJob } from "../upstream-answer.ts";
+import { keepResult } from "../quota/kept-result.ts";
+import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { handedOut } from "./handed-out.ts";
-import type { Handle } from "./handle.ts";
+import type { JobRef } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
@@ -17,11 +18,14 @@ export interface Seen {
   readonly partly?: boolean;
 }
 
-/** A job as its owner sees it. At its end the media is kept first, and the meter is told beside it. */
+/**
+ * A job as its owner sees it. When it has ended, its media is kept before the answer leaves; the meter is told in the
+ * background.
+ */
 export async function presentJob(
   call: JobCall,
   answer: UpstreamJob,
-  job: Handle,
+  job: JobRef,
   handle: string,
   { askedAt, partly = false }: Seen,
 ): Promise<{ readonly presented: UpstreamJob; readonly costMicroUsd: number | undefined }> {
@@ -34,7 +38,9 @@ export async function presentJob(
   const seen = await call.images.links.present(answer, ended, originOf(call), seenAt);
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
-  const telling = ending && settle(call.meter, { ...ending, media: seen.kept }, body);
+  const keep = (run: string) => keepResult(call.env.IMAGES, { name: job.admission, run, body: body() });
+  const telling =
+    ending && settle(call.meter, { ...ending, media: seen.kept }, body, askedAt > 0 && !partly ? keep : undefined);
   if (telling) call.waitUntil(telling.catch(logUnsettled));
   const costMicroUsd = seen.joined ? 0 : (ending?.costMicroUsd ?? undefined);
   logJob(call.exchange, answer.status);
@@ -50,7 +56,7 @@ export function originOf({ config, request }: JobCall): string {
 export async function answerJob(
   call: JobCall,
   answer: UpstreamJob,
-  job: Handle,
+  job: JobRef,
   handle: string,
   seen: Seen,
 ): Promise<Response> {

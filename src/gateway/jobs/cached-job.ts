@@ -1,17 +1,17 @@
 // Jobs that were answered from the cache: their handle's id is a media key, and no upstream knows them.
 import { Problem } from "../../errors.ts";
-import type { UpstreamJob } from "../upstream-answer.ts";
+import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { originOf } from "./answer.ts";
-import { type Handle, handlesOf } from "./handle.ts";
+import { handlesOf, type JobRef } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
 
-/** Undefined for a job of the upstream's. One whose media is over or deleted is known no more. */
-export async function cachedJob(call: JobCall, job: Handle): Promise<UpstreamJob | undefined> {
+/** Undefined for a job that the upstream has. A cached job whose media has expired or was deleted answers 404. */
+export async function cachedJob(call: JobCall, job: JobRef): Promise<UpstreamJob | undefined> {
   const { reuse } = call.images;
-  const key = reuse.keyOf(job.ref);
+  const key = reuse.keyOf(job.upstreamId);
   if (key === undefined) return undefined;
-  const answer = await reuse.job(key, originOf(call), Date.now());
+  const answer = await call.timed("kv", reuse.job(key, originOf(call), Date.now()));
   if (!answer) throw new Problem("JOB_NOT_FOUND", "job not found");
   logJob(call.exchange, answer.status);
   const caller = { owner: call.principal.owner, model: call.target.name };

@@ -1,14 +1,11 @@
-// Cancelling a job: the upstream's where nobody else shares it.
+// Cancels a job: at the upstream if no other caller shares it, else only for this caller.
 import { Problem } from "../../errors.ts";
-import type { Leaving } from "../images/flights.ts";
-import { callUpstream } from "../upstream.ts";
-import { readJob } from "../upstream-answer.ts";
-import { answerJob } from "./answer.ts";
+import type { Leaving } from "../media/flights.ts";
 import { cachedJob } from "./cached-job.ts";
-import { followJob, ownJob } from "./follow.ts";
+import { answerOpened, followJob, ownJob } from "./follow.ts";
 import { handedOut } from "./handed-out.ts";
-import type { Handle } from "./handle.ts";
-import { type JobCall, jobKey } from "./job-call.ts";
+import type { JobRef } from "./handle.ts";
+import { type JobCall, jobKey, mayShare } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
 
@@ -17,30 +14,31 @@ export async function cancel(call: JobCall): Promise<Response> {
   const cached = await cachedJob(call, job);
   if (cached) return Response.json(cached);
   const left = await leaveShared(call, job);
-  if (left === "over") return followJob(call, job, call.handle, { operation: "status" });
+  if (left === "over") return followJob(call, job, call.handle);
   if (left !== "alone") {
     logJob(call.exchange, "CANCELLED");
     return Response.json({ id: call.handle, status: "CANCELLED" });
   }
   await handedOut.flush(call, job);
-  const segments = [call.target.name, "cancel", job.ref];
-  const answered = await callUpstream(call.upstream, { method: "POST", segments, repeatable: true });
-  return answerJob(call, await readJob(answered), job, call.handle, answered);
+  return answerOpened(call, await call.upstream.cancel(job.upstreamId), job, call.handle);
 }
 
-/** Who shares a job leaves it; only where nobody is left is the upstream's job there to be cancelled. */
-export async function leaveShared(call: JobCall, { ref, admission }: Handle): Promise<Leaving> {
+/**
+ * Takes the caller off a shared job. Answers "alone" when no other caller is left: only then may the upstream's job be
+ * cancelled.
+ */
+export async function leaveShared(call: JobCall, { upstreamId, admission }: JobRef): Promise<Leaving> {
   const { flights, links } = call.images;
   if (!mayShare(call)) return "alone";
-  const left = await flights.leave({ ...jobKey(call), ref }, admission).catch(() => {
+  const left = await flights.leave({ ...jobKey(call), upstreamId }, admission).catch(() => {
     throw sharersUnknown;
   });
   if (left === "alone" || left === "over") return left;
   const now = Date.now();
   links.detached(admission, now);
-  // What the leader reserved is settled at the job's true end: the others' picture is paid for.
+  // The leader's reservation stays until the job's real end: it pays for the picture that the others get.
   if (left !== "joined") return left;
-  const cancelled = { admission, upstreamId: ref, status: "CANCELLED", costMicroUsd: 0 } as const;
+  const cancelled = { admission, upstreamId, status: "CANCELLED", costMicroUsd: 0 } as const;
   const settling = call.meter.settle({ ...cancelled, askedAt: now, seenAt: now, completedAt: now });
   call.waitUntil(settling.catch(logUnsettled));
   return left;
@@ -49,7 +47,3 @@ export async function leaveShared(call: JobCall, { ref, admission }: Handle): Pr
 const sharersUnknown = new Problem("METER_UNAVAILABLE", "Whether others share this job cannot be told at the moment.", {
   "Retry-After": "1",
 });
-
-export function mayShare({ target: { model }, config }: JobCall): boolean {
-  return model !== undefined && model.output !== "text" && config.imageReuse !== "never";
-}

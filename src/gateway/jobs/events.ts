@@ -1,16 +1,15 @@
 // `GET /v2/:model/events/:job`: a job's events, by token or by ticket; `POST` on the same path makes the ticket.
 import { asProblem, Problem } from "../../errors.ts";
-import { WatchedWriter } from "../../wire/watched-writer.ts";
-import type { Guard } from "../behind.ts";
-import type { GatewayEnv } from "../env.ts";
-import { authenticate, readControl } from "../guards.ts";
-import { callUpstream } from "../upstream.ts";
-import { readJob, readObject, type UpstreamJob } from "../upstream-answer.ts";
+import { WatchedWriter } from "../../http/watched-writer.ts";
+import type { Guard } from "../gateway-route.ts";
+import { authenticate } from "../identity/authenticate.ts";
+import { readControl } from "../operator-settings/control-reader.ts";
+import { readJob, readObject } from "../upstream/upstream-answer.ts";
 import { originOf, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { ownJob } from "./follow.ts";
 import { handedOut } from "./handed-out.ts";
-import { type Handle, handlesOf } from "./handle.ts";
+import { handlesOf, type JobRef } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 import { jobEvents, type Source } from "./job-events.ts";
 import { logJob } from "./logged-job.ts";
@@ -20,17 +19,17 @@ const heartbeatMs = 15_000;
 const pollWaitMs = 1_000;
 
 /** By the ticket in the query where there is one, else by the token. */
-export const authenticateByTicket: Guard<GatewayEnv> = async (c) => {
-  const ticket = c.req.query("ticket");
-  if (ticket === undefined) return authenticate(c);
-  const tickets = ticketsOf(c.get("config"));
-  const opened = await tickets.open(ticket, c.req.path, c.req.header("Last-Event-ID"), Date.now());
+export const authenticateByTicket: Guard = async (call) => {
+  const { request, config, path } = call;
+  const ticket = new URL(request.url).searchParams.get("ticket");
+  if (ticket === null) return authenticate(call);
+  const lastEventId = request.headers.get("Last-Event-ID") ?? undefined;
+  const opened = await ticketsOf(config).open(ticket, path, lastEventId, Date.now());
   if (!opened) throw new Problem("TICKET_REFUSED", "The ticket is not for this job, or its time is over.");
-  const control = await readControl(c);
+  const control = await readControl(call);
   if (control.isRevoked(opened)) throw new Problem("TICKET_REFUSED", "The token of this ticket was revoked.");
-  const principal = { ...opened, kind: "user" as const, ownerHash: "" };
-  c.set("principal", principal);
-  c.set("control", control);
+  call.principal = { ...opened, kind: "user", ownerHash: "" };
+  call.control = control;
 };
 
 export async function mintTicket(call: JobCall): Promise<Response> {
@@ -40,10 +39,13 @@ export async function mintTicket(call: JobCall): Promise<Response> {
   return Response.json({ url: `${origin}${call.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
 }
 
-export async function events(call: JobCall): Promise<Response> {
+/**
+ * Streams a job's events. A worker's progress is told only on request, since it costs another upstream call per poll.
+ */
+export async function events(call: JobCall, wantsProgress: boolean): Promise<Response> {
   const job = await ownJob(call);
-  const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
-  // Nobody reads what a HEAD would start.
+  const headers = { "Content-Type": "text/event-stream" };
+  // A HEAD has no body, so no stream is started.
   if (call.request.method === "HEAD") return new Response(null, { headers });
   const eventId = ticketsOf(call.config).eventId(call.path);
   const reconnected = call.request.headers.has("Last-Event-ID");
@@ -55,7 +57,7 @@ export async function events(call: JobCall): Promise<Response> {
   const heartbeat = setInterval(() => void write(":\n\n").catch(() => {}), heartbeatMs);
   const relay = async () => {
     try {
-      const source = (await cachedSource(call, job, signal)) ?? sourceOf(call, job, signal);
+      const source = (await cachedSource(call, job, signal)) ?? sourceOf(call, job, wantsProgress, signal);
       for await (const text of jobEvents(source, eventId, reconnected)) await write(text);
     } catch (error) {
       const problem = asProblem(error);
@@ -79,43 +81,43 @@ function failure({ code, message }: Problem): string {
 }
 
 /** A job from the cache is at its end when it begins. */
-async function cachedSource(call: JobCall, job: Handle, signal: AbortSignal): Promise<Source | undefined> {
+async function cachedSource(call: JobCall, job: JobRef, signal: AbortSignal): Promise<Source | undefined> {
   const cached = await cachedJob(call, job);
   return (
     cached && {
       poll: async () => ({ status: cached.status, stream: [] }),
-      final: async () => cached,
+      // The first caller paid for it.
+      final: async () => ({ job: cached, costMicroUsd: 0 }),
       pause: (ms: number) => scheduler.wait(ms, { signal }),
       isOver: () => signal.aborted,
     }
   );
 }
 
-function sourceOf(call: JobCall, job: Handle, signal: AbortSignal) {
-  const upstream = call.upstream;
-  const model = call.target.name;
-  const ask = (operation: string, query?: string) =>
-    callUpstream(upstream, {
-      method: "GET",
-      segments: [model, operation, job.ref],
-      repeatable: operation === "status",
-      signal,
-      ...(query !== undefined && { query, waitMs: pollWaitMs }),
-    });
+function sourceOf(call: JobCall, job: JobRef, wantsProgress: boolean, signal: AbortSignal): Source {
+  const { upstream } = call;
+  const present = async () => {
+    const answered = await upstream.status(job.upstreamId, signal);
+    const answer = await readJob(answered);
+    const id = handlesOf(call.config).mint(jobKey(call), job);
+    const { presented, costMicroUsd } = await presentJob(call, answer, job, id, answered);
+    return { job: presented, costMicroUsd };
+  };
   return {
     poll: async () => {
-      const { status, stream } = await readObject(await ask("stream", `wait=${pollWaitMs}`));
+      const { status, stream } = await readObject(await upstream.stream(job.upstreamId, pollWaitMs, signal));
       logJob(call.exchange, String(status));
       const chunks = Array.isArray(stream) ? stream : [];
       await handedOut.chunks(call, job, chunks);
       return { status: String(status), stream: chunks };
     },
-    final: async (): Promise<UpstreamJob> => {
-      const answered = await ask("status");
-      const answer = await readJob(answered);
-      const id = handlesOf(call.config).mint(jobKey(call), job);
-      return (await presentJob(call, answer, job, id, answered)).presented;
-    },
+    final: present,
+    ...(wantsProgress && {
+      progress: async () => {
+        const { status, output } = (await present()).job;
+        return status === "IN_PROGRESS" ? (output ?? undefined) : undefined;
+      },
+    }),
     pause: (ms: number) => scheduler.wait(ms, { signal }),
     isOver: () => signal.aborted,
   };

@@ -1,72 +1,109 @@
-// Following a job: its owner's handle in, the upstream's id out, and the answer back under the handle.
+// Follows a job: takes its owner's handle, asks the upstream by its own id, and answers under the handle again.
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
-import type { ByteSource } from "../../wire/byte-reader.ts";
-import { endedJob, keptResult, provenName } from "../kept-result.ts";
-import { type Call, callUpstream } from "../upstream.ts";
-import { openJob, openObject, readJob, readObject } from "../upstream-answer.ts";
+import type { ByteSource } from "../../json/byte-reader.ts";
+import { endedJob, type KeptResult, keptResult, provenName } from "../quota/kept-result.ts";
+import type { KnownEnd } from "../quota/metering.ts";
+import type { Answered } from "../upstream/upstream.ts";
+import { openJob, openObject, readJob, readObject, type UpstreamJob } from "../upstream/upstream-answer.ts";
 import { answerJob, presentJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
 import { handedOut } from "./handed-out.ts";
-import { type Handle, handlesOf } from "./handle.ts";
-import { type JobCall, jobKey } from "./job-call.ts";
+import { handlesOf, type JobRef } from "./handle.ts";
+import { type JobCall, jobKey, mayShare } from "./job-call.ts";
 import { answerLarge, scanLarge } from "./large-answer.ts";
 import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
-import { isTold } from "./settling.ts";
+import { isReported } from "./settling.ts";
 
-/** Whatever is not this caller's job of this model is unknown. */
-export async function ownJob(call: JobCall): Promise<Handle> {
+/** Answers 404 for a handle that is not this caller's job of this model. */
+export async function ownJob(call: JobCall): Promise<JobRef> {
   const job = handlesOf(call.config).verify(jobKey(call), call.handle);
   if (!job) throw new Problem("JOB_NOT_FOUND", "job not found");
   return job;
 }
 
-export async function status(call: JobCall): Promise<Response> {
+/** With a `ttl` the job's life is shortened or prolonged, unless others share the job. */
+export async function status(call: JobCall, ttlMs?: number): Promise<Response> {
   const job = await ownJob(call);
-  return followJob(call, job, call.handle, { operation: "status" });
+  const isAlone = ttlMs !== undefined && (await isUnshared(call, job));
+  return followJob(call, job, call.handle, undefined, isAlone ? ttlMs : undefined);
+}
+
+/** If the object that knows the sharers cannot be reached, the job counts as shared. */
+async function isUnshared(call: JobCall, { upstreamId, admission }: JobRef): Promise<boolean> {
+  if (!mayShare(call)) return true;
+  const sharing = call.images.flights.sharingOf({ ...jobKey(call), upstreamId }, admission);
+  return (await sharing.catch(() => undefined)) === "alone";
 }
 
 export async function statusSync(call: JobCall, waitMs: number): Promise<Response> {
   const job = await ownJob(call);
-  const { signal } = call.request;
-  return followJob(call, job, call.handle, { operation: "status-sync", query: `wait=${waitMs}`, waitMs, signal });
+  return followJob(call, job, call.handle, waitMs);
 }
 
-interface Following extends Pick<Partial<Call>, "query" | "waitMs" | "signal"> {
-  readonly operation: "status" | "status-sync";
-}
-
+/** With `waitMs` the upstream holds the call until the job has ended, the time is over, or the client has left. */
 export async function followJob(
   call: JobCall,
-  job: Handle,
+  job: JobRef,
   handle: string,
-  { operation, ...how }: Following,
+  waitMs?: number,
+  ttlMs?: number,
 ): Promise<Response> {
   const cached = await cachedJob(call, job);
   if (cached) return Response.json(cached);
-  const segments = [call.target.name, operation, job.ref];
-  const answered = await callUpstream(call.upstream, { method: "GET", segments, repeatable: true, ...how });
-  const { askedAt } = answered;
+  const { upstream, request } = call;
+  const answered = await (waitMs === undefined
+    ? upstream.status(job.upstreamId, undefined, ttlMs)
+    : upstream.statusSync(job.upstreamId, waitMs, request.signal));
   try {
-    const opened = await openJob(answered);
-    if ("large" in opened) return await answerLarge(call, opened.large, job, askedAt);
-    return await answerJob(call, opened.whole, job, handle, { askedAt });
+    return await answerOpened(call, answered, job, handle);
   } catch (error) {
     return fromKept(call, job, handle, error);
   }
 }
 
+/** The upstream's answer about a job, as its owner gets it: a small one whole, a large one as it comes. */
+export async function answerOpened(call: JobCall, answered: Answered, job: JobRef, handle: string): Promise<Response> {
+  const { askedAt } = answered;
+  const opened = await openJob(answered);
+  if ("large" in opened) return answerLarge(call, opened.large, job, askedAt);
+  return answerJob(call, opened.whole, job, handle, { askedAt });
+}
+
 /** The upstream has forgotten the job; its result may have been kept for its owner, and the meter knows of its end. */
-async function fromKept(call: JobCall, job: Handle, handle: string, error: unknown): Promise<Response> {
+async function fromKept(call: JobCall, job: JobRef, handle: string, error: unknown): Promise<Response> {
   const gone = error instanceof Problem && error.code === "JOB_NOT_FOUND";
   if (!gone) throw error;
-  const { admission, ref } = job;
-  const names = [admission, provenName({ admission, upstreamId: ref })];
-  const [named, proven] = await Promise.all(names.map((name) => keptResult(call.env.IMAGES, name)));
-  const kept = named ?? proven ?? endedJob(await call.meter.lastWord(names));
-  if (!kept) throw error;
-  return answerJob(call, kept, job, handle, { askedAt: 0 });
+  const { admission, upstreamId } = job;
+  const names = [admission, provenName({ admission, upstreamId })];
+  const reading = Promise.all(names.map((name) => keptResult(call.env.IMAGES, name)));
+  const [kept, known] = await Promise.all([call.timed("kv", reading), call.meter.lastWord(names)]);
+  const end = owedEnd(known) ?? keptEnd(kept, known) ?? bareEnd(known);
+  if (!end) throw error;
+  return answerJob(call, end, job, handle, { askedAt: 0 });
+}
+
+/** A result that the meter still has to write to KV is newer than the one in KV. */
+function owedEnd(known: KnownEnd | undefined): UpstreamJob | undefined {
+  return known?.owed && endedJob(new TextDecoder().decode(known.owed));
+}
+
+/**
+ * A kept result of an earlier run counts if that run completed. If it failed and the job was retried since, it does
+ * not.
+ */
+function keptEnd(kept: readonly (KeptResult | undefined)[], known: KnownEnd | undefined): UpstreamJob | undefined {
+  const isOfLast = ({ run, job: { status } }: KeptResult) => {
+    const isOfOther = run !== undefined && known?.newest !== undefined && run !== known.newest;
+    return !isOfOther || status === "COMPLETED" || status === known?.status;
+  };
+  return kept.find((result) => result && isOfLast(result))?.job;
+}
+
+/** The meter knows how a job ended, not what it made: a COMPLETED job cannot be answered from its status alone. */
+function bareEnd(known: KnownEnd | undefined): UpstreamJob | undefined {
+  return known?.status && known.status !== "COMPLETED" ? { status: known.status } : undefined;
 }
 
 /** Chunks pass untouched: they carry no id. The payer's meter hears of the first before it leaves. */
@@ -74,15 +111,7 @@ export async function stream(call: JobCall, waitMs: number, format: string | und
   const job = await ownJob(call);
   const cached = await cachedJob(call, job);
   if (cached) return Response.json(format === "array" ? [] : { status: cached.status, stream: [] });
-  const answered = await callUpstream(call.upstream, {
-    method: "GET",
-    segments: [call.target.name, "stream", job.ref],
-    query: `wait=${waitMs}`,
-    waitMs,
-    // A chunk is handed out once: a second try could lose what the first one took.
-    repeatable: false,
-    signal: call.request.signal,
-  });
+  const answered = await call.upstream.stream(job.upstreamId, waitMs, call.request.signal);
   const opened = format === "array" ? { whole: await readObject(answered) } : await openObject(answered);
   if ("large" in opened) return streamLarge(call, job, opened.large);
   const { status, stream } = opened.whole;
@@ -100,27 +129,26 @@ export async function stream(call: JobCall, waitMs: number, format: string | und
   return Response.json(format === "array" ? stream : { status, stream });
 }
 
-/** What it holds is told by its length: as much of it as came at once before it leaves, the rest when that has passed. */
-async function streamLarge(call: JobCall, job: Handle, source: ByteSource): Promise<Response> {
+/**
+ * The meter is told of the text by its length: of the first bytes before they leave, of the rest after it has passed.
+ */
+async function streamLarge(call: JobCall, job: JobRef, source: ByteSource): Promise<Response> {
   const begun = source.head.byteLength;
   const handing = handedOut.pieces(call, job, 1, begun);
   if (handing) await handing;
-  const { stream, done } = scanLarge(source, call.upstream, { replace: () => undefined });
+  const { stream, done } = scanLarge(source, call.upstream, { replaceId: () => undefined });
   const told = done.then(({ bytes }) => handedOut.pieces(call, job, 1, bytes - begun));
   call.waitUntil(told.catch(logUnsettled));
   return new Response(stream, { headers: { "Content-Type": "application/json" } });
 }
 
-/** A stream says that the job is at its end, not what it cost nor made: the job's status does. */
-async function settleStreamed(call: JobCall, job: Handle): Promise<void> {
-  if (isTold(job.admission, Date.now())) return;
-  const segments = [call.target.name, "status", job.ref];
-  const answered = await callUpstream(call.upstream, { method: "GET", segments, repeatable: true });
+/** The end of a stream does not say what the job cost or made, so its status is asked. */
+async function settleStreamed(call: JobCall, job: JobRef): Promise<void> {
+  if (isReported(job.admission, Date.now())) return;
+  const answered = await call.upstream.status(job.upstreamId);
   await presentJob(call, await readJob(answered), job, call.handle, answered);
 }
 
-export async function health(call: JobCall): Promise<Response> {
-  const segments = [call.target.name, "health"];
-  const answered = await callUpstream(call.upstream, { method: "GET", segments, repeatable: true });
-  return Response.json(await readObject(answered));
+export async function numbers({ upstream }: JobCall, operation: "health" | "metrics"): Promise<Response> {
+  return Response.json(await readObject(await upstream.numbers(operation)));
 }

@@ -1,25 +1,29 @@
-// A stream of events on its way to a client, read as it passes for what it cost: it goes no further than our key.
+// Streams events to a client, reads their cost on the way, and cuts the stream off if it says our key.
 //
-// At first, and as long as it comes in large pieces, each piece is looked at before it leaves: that bounds what waits for
-// the client, too. A stream of small pieces is then handed to the runtime, which passes them on at a fraction of the price,
-// and what is read is a copy: of what stands behind the key a part may have left by then.
-import type { SecretSearch } from "../../wire/secret-search.ts";
-import { SecretStream } from "../../wire/secret-stream.ts";
-import { WatchedWriter } from "../../wire/watched-writer.ts";
-import { logOwnKey } from "../own-keys.ts";
-import { ReadAhead } from "./read-ahead.ts";
-import type { SeenStream } from "./seen-stream.ts";
+// It begins in a slow mode: each piece is searched before it leaves. This also bounds how much waits for a slow client.
+// After some small pieces the runtime pipes the stream itself, at a fraction of the CPU, and we read a copy (`tee`). In
+// that mode a key in the stream is found late: a part of what follows it may have left already.
 
-/** So much is looked at before it leaves, whatever its pieces: that is where errors are told. */
+import { WatchedWriter } from "../../http/watched-writer.ts";
+import type { SecretSearch } from "../../json/secret-search.ts";
+import { SecretStream } from "../../json/secret-stream.ts";
+import { logOwnKey } from "../upstream/own-keys.ts";
+import { ReadAhead } from "./read-ahead.ts";
+import type { StreamUsage } from "./stream-usage.ts";
+
+/**
+ * At least this much is searched before it leaves, whatever the size of its pieces: errors, which may say the key, come
+ * first.
+ */
 const guardedBytes = 16 * 1024;
-/** What is read at once grows with what comes, and waits for a client that does not read. */
+/** The read buffer grows while reads fill it. */
 const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
-/** So many small pieces after each other, and more of them will come. */
+/** After this many small pieces in a row the runtime takes over. */
 const smallPieces = 8;
-/** A read of the copy waits for so much, for more where it comes fast: larger reads cost less. */
+/** How much a read of the copy waits for: more if the stream is fast, since large reads cost less. */
 const copyBytes = { least: 2 * 1024, fast: 8 * 1024, most: 32 * 1024 };
 const fastMs = 10;
-/** A read of what is there takes less. */
+/** A read that takes as long had to wait for its bytes. */
 const thereMs = 50;
 
 export class GuardedEvents {
@@ -32,11 +36,13 @@ export class GuardedEvents {
   readonly #stopped = Promise.withResolvers<void>();
   readonly #found = new AbortController();
   readonly #letGo = new AbortController();
-  /** What a cut leaves of a read that is half filled is never seen. */
+  /**
+   * The size of the read under way: if the stream is cut, up to this much passed to the client without being counted.
+   */
   #unseenBytes = 0;
   /** Nothing more goes to the client. */
   readonly #passingOver: AbortSignal;
-  /** Nothing more is read: our key was found, or the client left, where nobody comes back for the rest. */
+  /** Nothing more is read: our key was found, or the client left and cannot come back for the rest. */
   readonly #readingOver: AbortSignal;
 
   /** `leaving` is aborted when the client leaves; without it the stream is read to its end all the same. */
@@ -51,8 +57,8 @@ export class GuardedEvents {
     this.done = this.#stopped.promise;
   }
 
-  /** Reads to the end, or to where the stream was cut: what nobody listens to is made no further. */
-  async read(seen: SeenStream): Promise<void> {
+  /** Reads to the end of the stream, or to where it is cut. */
+  async read(seen: StreamUsage): Promise<void> {
     try {
       if (await this.#passPieces(seen)) await this.#passOn(seen);
       this.#readingOver.throwIfAborted();
@@ -63,15 +69,18 @@ export class GuardedEvents {
     }
   }
 
-  /** All of the stream is here: what waits for the client does not wait for ever. */
+  /** Called when the upstream has sent everything: the client has this long to read what is left. */
   async doneWithin(ms: number): Promise<void> {
     const timer = setTimeout(() => this.#letGo.abort(new Error("does not read")), ms);
     await this.done;
     clearTimeout(timer);
   }
 
-  /** Each piece as it comes; whether there is more, in pieces so small that the runtime is to pass them on. */
-  async #passPieces(seen: SeenStream): Promise<boolean> {
+  /**
+   * Searches each piece and writes it to the client. True if the runtime is to pipe the rest, which comes in small
+   * pieces.
+   */
+  async #passPieces(seen: StreamUsage): Promise<boolean> {
     const pieces = new PieceReader(this.#events);
     const client = new WatchedWriter(this.#writable);
     const listening = new AbortController();
@@ -108,7 +117,7 @@ export class GuardedEvents {
     }
   }
 
-  /** A client that is gone is written nothing; where it comes back for the answer, all of it is read. */
+  /** Nothing is written to a client that has left. If it may come back for the answer, reading goes on. */
   async #write(client: WatchedWriter, bytes: Uint8Array): Promise<void> {
     if (bytes.byteLength === 0 || this.#passingOver.aborted) return;
     try {
@@ -120,7 +129,7 @@ export class GuardedEvents {
   }
 
   /** The rest goes by itself, and its copy is read. */
-  async #passOn(seen: SeenStream): Promise<void> {
+  async #passOn(seen: StreamUsage): Promise<void> {
     const [passing, copy] = this.#events.tee();
     const passed = passing.pipeTo(this.#writable, { signal: this.#passingOver });
     passed.catch((error) => this.#letGo.abort(error)).then(this.#stopped.resolve);
@@ -142,8 +151,11 @@ export class GuardedEvents {
     }
   }
 
-  /** To its end. Once the client left, only what is there: it may have been given all of that. */
-  async #readCopy(reader: ReadableStreamBYOBReader, seen: SeenStream, cancelSoon: () => void): Promise<void> {
+  /**
+   * Reads the copy to its end. After the client left, only what has already come: the client may have been given all of
+   * that.
+   */
+  async #readCopy(reader: ReadableStreamBYOBReader, seen: StreamUsage, cancelSoon: () => void): Promise<void> {
     const ahead = new ReadAhead(this.done);
     const guarded = new SecretStream(this.#search);
     let buffer: ArrayBufferLike = new ArrayBuffer(copyBytes.most);

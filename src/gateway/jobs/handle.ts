@@ -1,19 +1,20 @@
-// Owner-bound ids: what a user calls a job, and where the upstream tells of it. They carry their own proof.
+// Signed ids. A handle is a job's id for its owner: `<upstream id>.<admission>.<mac>`. A hook is the secret part of the
+// URL for the upstream's notice: `<meter>.<admission>.<mac>`.
 import type { Config } from "../../config.ts";
-import { BoundedMemory } from "../../wire/bounded-memory.ts";
-import type { HmacKey } from "../../wire/hmac.ts";
-import { oncePer } from "../../wire/once-per.ts";
-import { admissionPattern, isAsSync } from "../admission.ts";
-import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
+import type { HmacKey } from "../../http/hmac.ts";
+import { BoundedMemory } from "../../isolate/bounded-memory.ts";
+import { memoizeBy } from "../../isolate/memoize-by.ts";
+import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../identity/signing.ts";
+import { admissionPattern, isAsSync } from "./admission-id.ts";
 
 export interface JobKey {
   readonly owner: string;
   readonly model: string;
 }
 
-export interface Handle {
+export interface JobRef {
   /** The upstream's id of the job, or `cached-…` for an answer from the cache. */
-  readonly ref: string;
+  readonly upstreamId: string;
   readonly admission: string;
 }
 
@@ -23,8 +24,8 @@ export interface Hook {
   readonly admission: string;
 }
 
-const refPattern = /^[\w-]{1,128}$/;
-/** What a sync job's id begins with, whoever made it. */
+const upstreamIdPattern = /^[\w-]{1,128}$/;
+/** A sync job's id begins with this, as the contract says: ours and the upstream's. */
 const syncPrefix = "sync-";
 const maxNameLength = syncPrefix.length + 128;
 const signed = new RegExp(`^([\\w-]{1,${maxNameLength}})\\.(${admissionPattern})\\.([0-9a-f]{32})$`);
@@ -33,29 +34,32 @@ const memoryLimit = 8 * 1024 * 1024;
 const forever = Number.POSITIVE_INFINITY;
 
 /** Whether an upstream's id can be made a handle. */
-export function isRef(id: unknown): id is string {
-  return typeof id === "string" && refPattern.test(id);
+export function isUpstreamId(id: unknown): id is string {
+  return typeof id === "string" && upstreamIdPattern.test(id);
 }
 
 export class Handles {
   readonly #keys: SigningKeys;
-  readonly #verified = new BoundedMemory<Handle>(memoryLimit);
+  readonly #verified = new BoundedMemory<JobRef>(memoryLimit);
 
   constructor(keys: SigningKeys) {
     this.#keys = keys;
   }
 
-  mint({ owner, model }: JobKey, { ref, admission }: Handle): string {
-    if (!isRef(ref)) throw new TypeError("A handle is made of an upstream's id");
+  mint({ owner, model }: JobKey, { upstreamId, admission }: JobRef): string {
+    if (!isUpstreamId(upstreamId)) throw new TypeError("A handle is made of an upstream's id");
     const [key] = this.#keys.of("handle");
-    const name = isAsSync(admission) ? syncPrefix + ref : ref;
+    const name = isAsSync(admission) ? syncPrefix + upstreamId : upstreamId;
     const handle = seal(key, name, admission, [owner, model]);
-    this.#verified.set(memoryKey(owner, model, handle), { ref, admission }, forever);
+    this.#verified.set(memoryKey(owner, model, handle), { upstreamId, admission }, forever);
     return handle;
   }
 
-  /** Undefined for whatever is not this owner's job of this model: the caller cannot tell why. */
-  verify({ owner, model }: JobKey, handle: string): Handle | undefined {
+  /**
+   * Undefined if this is not a job of this owner and model. The reason is not told: another user's job and an unknown
+   * one look alike.
+   */
+  verify({ owner, model }: JobKey, handle: string): JobRef | undefined {
     if (handle.length > maxSignedLength) return undefined;
     const remembered = memoryKey(owner, model, handle);
     const known = this.#verified.get(remembered, 0);
@@ -63,7 +67,7 @@ export class Handles {
     const opened = unseal(this.#keys.of("handle"), handle, [owner, model]);
     if (!opened) return undefined;
     const { name, admission } = opened;
-    const verified = { ref: isAsSync(admission) ? name.slice(syncPrefix.length) : name, admission };
+    const verified = { upstreamId: isAsSync(admission) ? name.slice(syncPrefix.length) : name, admission };
     this.#verified.set(remembered, verified, forever);
     return verified;
   }
@@ -79,7 +83,7 @@ export class Handles {
   }
 }
 
-export const handlesOf = oncePer((config: Config) => new Handles(signingKeysOf(config)));
+export const handlesOf = memoizeBy((config: Config) => new Handles(signingKeysOf(config)));
 
 function seal(key: HmacKey, first: string, admission: string, bound: readonly string[]): string {
   const sealed = `${first}.${admission}.${signFields(key, [...bound, first, admission], 128)}`;
@@ -101,7 +105,9 @@ function unseal(
   return undefined;
 }
 
-/** Led by lengths, since an owner may hold any character. */
+/**
+ * The lengths stand in front because an owner may contain any character: `a` + `bc` and `ab` + `c` must not be one key.
+ */
 function memoryKey(owner: string, model: string, handle: string): string {
   return `${owner.length}.${model.length}.${owner}${model}${handle}`;
 }

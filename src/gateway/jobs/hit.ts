@@ -1,19 +1,20 @@
-// An answer from the cache: no money, and no call but for a link that its owner has not had before, or for a key.
+// An answer from the cache. It costs no money. The payer's meter is called only if the owner has not had this link
+// before, or sends an idempotency key.
 import { Problem } from "../../errors.ts";
-import type { Reusable } from "../images/image-cache.ts";
+import type { Reusable } from "../media/image-cache.ts";
 import { idempotencyOf, payerTerms } from "./admit-request.ts";
 import { formatUsd, originOf } from "./answer.ts";
 import { handlesOf } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
-import { type Asked, replay } from "./submit.ts";
+import { replay, type SubmitOptions } from "./submit.ts";
 
 const notKept = new Problem("UNAVAILABLE", "The answer cannot be kept at the moment.", { "Retry-After": "1" });
 
 /** Undefined where no link can be made, which is a miss. A rule of the payer's may refuse a new one. */
 export async function answerHit(
   call: JobCall,
-  asked: Asked,
+  options: SubmitOptions,
   found: Reusable,
   admission: string,
 ): Promise<Response | undefined> {
@@ -22,23 +23,23 @@ export async function answerHit(
   const own = await reuse.own(found, call.principal, now);
   if (!own) return undefined;
   const { link, isNew } = own;
-  const job = { ref: reuse.refOf(link.key), admission };
-  const idempotency = await idempotencyOf(call, asked.operation, asked.envelope);
+  const job = { upstreamId: reuse.upstreamIdOf(link.key), admission };
+  const idempotency = await idempotencyOf(call, options.operation, options.envelope);
   if (isNew || idempotency) {
-    const named = idempotency && { ...idempotency, admission, upstreamId: job.ref, isListed: !isNew };
-    // The picture was paid for by whoever asked first.
+    const named = idempotency && { ...idempotency, admission, upstreamId: job.upstreamId, isListed: !isNew };
+    // The first caller paid for the picture.
     const row = { ...link.media, key: link.key, cost: 0 };
     const counted = await call.meter.countHit({ ...payerTerms(call), row, ...(named && { named }) });
     if (counted === "removed") return undefined;
-    if (counted && "replay" in counted) return replay(call, asked, counted.replay);
+    if (counted && "replay" in counted) return replay(call, options, counted.replay);
   }
   if (isNew && !(await reuse.keep(link, now))) {
-    // The key stands for this link by now.
+    // By now the idempotency key stands for this link, so a miss would make a second job.
     if (idempotency) throw notKept;
     return undefined;
   }
   const id = handlesOf(call.config).mint(jobKey(call), job);
-  const answer = asked.operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(link, originOf(call));
+  const answer = options.operation === "run" ? { status: "IN_QUEUE" } : reuse.answer(link, originOf(call));
   logJob(call.exchange, answer.status);
   call.exchange.costMicroUsd = 0;
   call.exchange.cache = "HIT";

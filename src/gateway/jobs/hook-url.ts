@@ -1,4 +1,5 @@
-// Where the upstream tells of a job's end: a URL that proves itself, asked for only where it can be reached.
+// The URL at which the upstream tells of a job's end. It carries its own proof, and is given only to an upstream that
+// can reach it.
 import { originOf } from "./answer.ts";
 import { handlesOf } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";

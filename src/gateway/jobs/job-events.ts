@@ -1,6 +1,7 @@
 // A job's life as server-sent events, made of polls that grow rarer, and of few enough for the smallest plan.
 import { isFinal } from "../../contract/states.ts";
-import type { UpstreamJob } from "../upstream-answer.ts";
+import { microUsdAsUsd } from "../quota/amounts.ts";
+import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 
 /** A request may make 50 calls on the free plan; one of them fetches the final output. */
 const maxPolls = 40;
@@ -10,8 +11,10 @@ const reconnectMs = 1_000;
 export interface Source {
   /** The chunks since the last call, and the job's status. */
   readonly poll: () => Promise<{ status: string; stream: readonly unknown[] }>;
-  /** The job as its owner sees it. */
-  readonly final: () => Promise<UpstreamJob>;
+  /** The job as its owner sees it, and what it cost them, where that is known. */
+  readonly final: () => Promise<{ readonly job: UpstreamJob; readonly costMicroUsd: number | undefined }>;
+  /** What a worker said of its progress last; only where the caller wants to hear of it, since it is one question more. */
+  readonly progress?: () => Promise<unknown>;
   readonly pause: (ms: number) => Promise<void>;
   readonly isOver: () => boolean;
 }
@@ -21,8 +24,10 @@ export async function* jobEvents(source: Source, eventId: string, reconnected: b
   const event = (name: string, data: unknown) => `event: ${name}\nid: ${eventId}\ndata: ${JSON.stringify(data)}\n\n`;
   if (reconnected) yield event("gap", { reason: "reconnected" });
   let last: string | undefined;
+  let lastProgress: string | undefined;
   let pauseMs = pauses.firstMs;
-  for (let polls = 0; polls < maxPolls && !source.isOver(); polls++) {
+  const pollsLeft = source.progress ? maxPolls / 2 : maxPolls;
+  for (let polls = 0; polls < pollsLeft && !source.isOver(); polls++) {
     const { status, stream } = await source.poll();
     if (status !== last) yield event("status", { status });
     last = status;
@@ -32,9 +37,14 @@ export async function* jobEvents(source: Source, eventId: string, reconnected: b
       continue;
     }
     if (isFinal(status)) {
-      yield event("done", await source.final());
+      const { job, costMicroUsd } = await source.final();
+      if (costMicroUsd !== undefined) yield event("cost", { usd: microUsdAsUsd(costMicroUsd) });
+      yield event("done", job);
       return;
     }
+    const progress = status === "IN_PROGRESS" ? await source.progress?.() : undefined;
+    if (progress !== undefined && JSON.stringify(progress) !== lastProgress) yield event("progress", progress);
+    lastProgress = JSON.stringify(progress) ?? lastProgress;
     await source.pause(pauseMs);
     pauseMs = Math.min(pauseMs * pauses.growth, pauses.maxMs);
   }

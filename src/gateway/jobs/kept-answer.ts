@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
-import { admittedAt } from "../admission.ts";
+import { admittedAt } from "./admission-id.ts";
 
 export interface GivenAnswer {
   readonly status: number;
@@ -18,7 +18,7 @@ function answerKey(admission: string): string {
   return `answer/${admission}`;
 }
 
-/** Nothing stands in it where there was an answer that is not kept. */
+/** Empty metadata: there was an answer, and it is not kept. */
 const keptSchema = z.object({
   status: z.int().min(200).max(599),
   contentType: z.enum(["application/json", "text/event-stream"]),
@@ -28,8 +28,9 @@ const keptSchema = z.object({
 type Kept = z.infer<typeof keptSchema>;
 
 /**
- * Before the meter is told of the end: where it says that the call is over, the answer is there. Without one, or with a large
- * one, only that is kept. Comfort, as all of KV is: a key whose answer was lost still starts nothing anew.
+ * Called before the meter is told of the end, so that an answer is there once the meter says that the call is over. For
+ * a missing or too large answer only an empty entry is kept. If KV fails the answer is lost, but its idempotency key
+ * still starts no second call.
  */
 export async function keepAnswer(
   answers: KVNamespace,

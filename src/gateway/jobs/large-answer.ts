@@ -1,26 +1,28 @@
-// A job's answer that is too large to hold: streamed to its owner under the handle and the links, settled by what was seen of it.
-import { isMediaField, mediaFields } from "../../contract/media-fields.ts";
+// A job's answer that is too large to hold: streamed to its owner under the handle, settled by what was seen of it.
+// A media URL in it stays the model service's own: its key would have to go out before the job's end is known.
+import { mediaFields } from "../../contract/media-fields.ts";
 import { Problem } from "../../errors.ts";
-import { type AnswerFacts, type AnswerScan, scanAnswer } from "../../wire/answer-scan.ts";
-import type { ByteSource } from "../../wire/byte-reader.ts";
-import type { RelayFault } from "../../wire/json-relay.ts";
-import type { StreamedLinks } from "../images/streamed-links.ts";
-import { logOwnKey } from "../own-keys.ts";
+import { once } from "../../isolate/once.ts";
+import { type AnswerFacts, type AnswerScan, scanAnswer } from "../../json/answer-scan.ts";
+import type { ByteSource } from "../../json/byte-reader.ts";
+import type { RelayFault } from "../../json/json-relay.ts";
+import { keepResult, keptBytes } from "../quota/kept-result.ts";
 import type { Ending } from "../quota/metering.ts";
-import { callUpstream, type Upstream } from "../upstream.ts";
-import { answerLimitBytes, readJob, type UpstreamJob } from "../upstream-answer.ts";
+import { logOwnKey } from "../upstream/own-keys.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import { answerLimitBytes, readJob, type UpstreamJob } from "../upstream/upstream-answer.ts";
 import { answerJob, originOf } from "./answer.ts";
 import { handedOut } from "./handed-out.ts";
-import { type Handle, handlesOf, isRef } from "./handle.ts";
+import { handlesOf, isUpstreamId, type JobRef } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
 import { measureAsItPasses } from "./passing-body.ts";
 import { logUnsettled } from "./payers-meter.ts";
 import { namesNoJob } from "./relay.ts";
-import { completionOf, endingOf, isTold, settle } from "./settling.ts";
+import { endingOf, isReported, settle } from "./settling.ts";
 
-/** Of a submission the upstream's id is known once it passes by. */
-type Following = { readonly admission: string; readonly ref?: string };
+/** The id of a submitted job stands in the answer, so it is unknown until it has streamed by. */
+type Following = { readonly admission: string; readonly upstreamId?: string; readonly usesBucket?: boolean };
 
 export async function answerLarge(
   call: JobCall,
@@ -28,45 +30,55 @@ export async function answerLarge(
   job: Following,
   askedAt: number,
 ): Promise<Response> {
-  const { admission, ref } = job;
+  const { admission, upstreamId } = job;
   const seenAt = Date.now();
-  if (ref !== undefined && (await isDetached(call, { admission, ref }, seenAt)))
-    return answerDetached(call, source, { admission, ref }, askedAt);
+  if (upstreamId !== undefined && (await isDetached(call, { admission, upstreamId }, seenAt)))
+    return answerDetached(call, source, { admission, upstreamId }, askedAt);
   const begun = source.head.byteLength;
-  const handing = ref === undefined || isTold(admission, seenAt) ? undefined : handOut(call, { admission, ref }, begun);
+  const handing =
+    upstreamId === undefined || isReported(admission, seenAt)
+      ? undefined
+      : handOut(call, { admission, upstreamId }, begun);
   if (handing) await handing;
-  const links = call.images.links.stream({ ...jobKey(call), admission }, originOf(call));
   const nameJob = async (id: string) => {
-    const ref = job.ref ?? id;
-    if (!isRef(ref)) throw namesNoJob;
-    return handlesOf(call.config).mint(jobKey(call), { ref, admission });
+    const upstreamId = job.upstreamId ?? id;
+    if (!isUpstreamId(upstreamId)) throw namesNoJob;
+    if (job.usesBucket) await call.images.links.leaveAlone({ ...jobKey(call), upstreamId, admission });
+    return handlesOf(call.config).mint(jobKey(call), { upstreamId, admission });
   };
   let seen: SeenEnd | undefined;
   const { stream, done } = scanLarge(source, call.upstream, {
-    ...replacing(links, job, nameJob, seenAt),
+    replaceId: nameJob,
     conclude: async (facts) => {
-      seen = await concludeSeen(call, facts, job, links, { askedAt, seenAt });
+      seen = await concludeSeen(call, facts, job, { askedAt, seenAt });
     },
   });
   const told = done.then(async ({ facts, fault, bytes }) => {
-    const ref = job.ref ?? facts.id;
-    if (ref === undefined) return endNameless(call, admission, { facts, fault, bytes }, { askedAt, seenAt });
-    if (job.ref === undefined) tellTaken(call, admission, ref);
+    const upstreamId = job.upstreamId ?? facts.id;
+    if (upstreamId === undefined) return endNameless(call, admission, { facts, fault, bytes }, { askedAt, seenAt });
+    if (job.upstreamId === undefined) bindNamed(call, admission, upstreamId);
     const { answer, ending } = (fault === undefined && seen) || {};
-    if (isRef(ref) && facts.status !== "COMPLETED") await handOut(call, { admission, ref }, bytes);
-    if (answer && ending) await settle(call.meter, ending, () => noticeOf(call, answer, ending));
+    if (isUpstreamId(upstreamId) && facts.status !== "COMPLETED") await handOut(call, { admission, upstreamId }, bytes);
+    if (!answer || !ending) return;
+    const notice = once(() => noticeOf(call, answer, ending));
+    const kept = async () => (bytes <= keptBytes ? notice() : JSON.stringify(answer));
+    const keep = async (run: string) => keepResult(call.env.IMAGES, { name: admission, run, body: await kept() });
+    await settle(call.meter, ending, notice, keep);
   });
   call.waitUntil(told.catch(logUnsettled));
   call.exchange.logAfter = done;
   return new Response(stream, { headers: { "Content-Type": "application/json" } });
 }
 
-/** What is not known to be a job's end is handed out: by its length, since its text passes unread. */
-function handOut(call: JobCall, job: Handle, bytes: number): Promise<void> | undefined {
+/**
+ * Counts the answer of a job that may still go on as handed-out text: by its length in bytes, since its text is not
+ * read.
+ */
+function handOut(call: JobCall, job: JobRef, bytes: number): Promise<void> | undefined {
   return handedOut.whole(call, job, 1, bytes);
 }
 
-/** Nobody can be asked about a job without an id: it costs what its answer says, else what of it was handed out. */
+/** A job without an id cannot be asked about later. It costs what its answer says, or else what was handed out. */
 async function endNameless(
   { meter, target }: JobCall,
   admission: string,
@@ -74,7 +86,7 @@ async function endNameless(
   at: Pick<Ending, "askedAt" | "seenAt">,
 ): Promise<void> {
   const answer = fault === undefined ? jobOf(facts) : undefined;
-  const ending = answer && endingOf(answer, target, { ref: "", admission }, at);
+  const ending = answer && endingOf(answer, target, { upstreamId: "", admission }, at);
   if (ending) return settle(meter, { ...ending, upstreamId: null }, () => JSON.stringify(answer));
   if (facts.status !== "IN_QUEUE") {
     await meter.handOut(admission, { upstreamId: null, pieces: 1, textBytes: bytes, whole: true });
@@ -82,74 +94,45 @@ async function endNameless(
   meter.doubt(admission);
 }
 
-function tellTaken({ meter }: JobCall, admission: string, id: string): void {
-  if (isRef(id)) meter.bindAtOnce({ admission, upstreamId: id });
+function bindNamed({ meter }: JobCall, admission: string, id: string): void {
+  if (isUpstreamId(id)) meter.bindAtOnce({ admission, upstreamId: id });
   else meter.doubt(admission);
 }
 
-function isDetached(call: JobCall, job: Handle, now: number): Promise<boolean> {
+function isDetached(call: JobCall, job: JobRef, now: number): Promise<boolean> {
   return call.images.links.isDetached({ ...jobKey(call), ...job, known: call.target.model }, now);
 }
 
-/** Whose owner got off it: what it made is for the others, and is let go as it passes by. */
-async function answerDetached(call: JobCall, source: ByteSource, job: Handle, askedAt: number): Promise<Response> {
+/** The caller cancelled its share of this job: the answer is drained, and reported as CANCELLED. */
+async function answerDetached(call: JobCall, source: ByteSource, job: JobRef, askedAt: number): Promise<Response> {
   const { job: answer } = await readFacts(source, call.upstream);
   if (!answer) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");
   const handle = handlesOf(call.config).mint(jobKey(call), job);
   return answerJob(call, answer, job, handle, { askedAt, partly: true });
 }
 
-/** Of an answer that passes by the id and the media URLs. */
-export function replacing(
-  links: StreamedLinks,
-  job: Following,
-  nameJob: (id: string) => string | Promise<string>,
-  seenAt: number,
-): Pick<AnswerScan, "replace" | "extend"> {
-  return {
-    replace: (place, value, facts) => {
-      if (place === "id") return nameJob(value);
-      const field = place.slice("output.".length);
-      const passing = { url: value, ref: job.ref ?? facts.id, completedAt: boundOf(facts, job.admission, seenAt) };
-      return isMediaField(field) && mayBeDone(facts) ? links.replace(field, passing, seenAt) : undefined;
-    },
-    extend: () => links.members(),
-  };
-}
-
-/** Only a completed job's URL is a link; where its status comes later, the URL speaks for it. */
-function mayBeDone({ status }: AnswerFacts): boolean {
-  return status === undefined || status === "COMPLETED";
-}
-
-/** The job's end, or a moment after it: half of the time that it took would be one before. */
-function boundOf({ delayTime, executionTime }: AnswerFacts, admission: string, seenAt: number): number {
-  if (delayTime === undefined || executionTime === undefined) return seenAt;
-  return completionOf({ delayTime, executionTime }, admission, seenAt);
-}
-
-/** What a large answer says of its job, where nobody waits for the rest of it. */
+/** Reads a large answer to its end for the few facts about its job, and drops the rest. */
 export async function readFacts(source: ByteSource, teller: Teller): Promise<ReadFacts> {
-  const { stream, done } = scanLarge(source, teller, { replace: () => undefined });
+  const { stream, done } = scanLarge(source, teller, { replaceId: () => undefined });
   await stream.pipeTo(new WritableStream()).catch(() => {});
   const { facts, fault } = await done;
   return fault === undefined ? { job: jobOf(facts) } : { fault };
 }
 
 export interface ReadFacts {
-  /** Undefined where it is none. */
+  /** Undefined if the answer is no job. */
   readonly job?: UpstreamJob | undefined;
   readonly fault?: RelayFault;
 }
 
-/** Whose answer it is: how long it may take, and which keys it may not say. */
+/** The upstream whose answer is read: its time limits, and the keys that must not pass. */
 type Teller = Pick<Upstream, "times" | "keySearch">;
 
-/** As it came but for what is replaced. What was cut off on the way, by either side, has its fault. */
+/** Streams the answer as it came, with its id replaced. If either side cuts it off, `done` resolves with the fault. */
 export function scanLarge(
   source: ByteSource,
   { times, keySearch }: Teller,
-  scan: Pick<AnswerScan, "replace" | "extend" | "conclude">,
+  scan: Pick<AnswerScan, "replaceId" | "conclude">,
 ) {
   const giveUp = () => source.reader.cancel("too slow").catch(() => {});
   const timer = setTimeout(giveUp, times.streamMs);
@@ -173,42 +156,40 @@ interface SeenEnd {
   readonly ending: Ending;
 }
 
-/** Before the answer's last byte: whoever has all of it may fetch its links. Undefined while the job goes on. */
+/** Runs before the answer's last byte leaves, so that the media is kept by then. Undefined while the job goes on. */
 async function concludeSeen(
   call: JobCall,
   facts: AnswerFacts,
-  { admission, ref = facts.id }: Following,
-  links: StreamedLinks,
+  { admission, upstreamId = facts.id }: Following,
   at: Pick<Ending, "askedAt" | "seenAt">,
 ): Promise<SeenEnd | undefined> {
   const answer = jobOf(facts);
-  if (!answer || !isRef(ref)) return undefined;
-  const ending = endingOf(answer, call.target, { ref, admission }, at);
+  if (!answer || !isUpstreamId(upstreamId)) return undefined;
+  const ending = endingOf(answer, call.target, { upstreamId, admission }, at);
   logJob(call.exchange, answer.status);
   if (ending && ending.costMicroUsd !== null) call.exchange.costMicroUsd = ending.costMicroUsd;
-  const ended = { ...jobKey(call), known: call.target.model, ref, admission, ending };
-  const { kept } = await links.conclude(answer, ended, at.seenAt);
+  const ended = { ...jobKey(call), known: call.target.model, upstreamId, admission, ending };
+  const { kept } = await call.images.links.present(answer, { ...ended, partly: true }, undefined, at.seenAt);
   return ending && { answer, ending: { ...ending, media: kept } };
 }
 
-/** The client's webhook gets the output too, which has passed by: it is asked for once more. */
+/**
+ * The client's webhook carries the output, which has streamed by and is gone: the upstream is asked for it once more.
+ */
 async function noticeOf(call: JobCall, seen: UpstreamJob, ending: Ending): Promise<string> {
-  const upstream = call.upstream;
-  const { admission, upstreamId: ref } = ending;
-  if (ref === null) return JSON.stringify(seen);
-  const again = callUpstream(upstream, {
-    method: "GET",
-    segments: [call.target.name, "status", ref],
-    repeatable: true,
-  });
+  const { admission, upstreamId } = ending;
+  if (upstreamId === null) return JSON.stringify(seen);
   const { output: _, ...without } = seen;
-  const whole = await again.then(readJob).catch(() => without);
-  const ended = { ...jobKey(call), known: call.target.model, ref, admission, ending };
+  const whole = await call.upstream
+    .status(upstreamId)
+    .then(readJob)
+    .catch(() => without);
+  const ended = { ...jobKey(call), known: call.target.model, upstreamId, admission, ending };
   const { answer } = await call.images.links.present(whole, ended, originOf(call), ending.seenAt);
-  return JSON.stringify({ ...answer, id: handlesOf(call.config).mint(jobKey(call), { ref, admission }) });
+  return JSON.stringify({ ...answer, id: handlesOf(call.config).mint(jobKey(call), { upstreamId, admission }) });
 }
 
-/** As if it had been parsed, but for an output that holds nothing but its media and its numbers. */
+/** The job as if its answer had been parsed. Its output holds only media URLs, `cost` and `size`. */
 export function jobOf({
   id,
   status,

@@ -1,8 +1,9 @@
-// The one way that a call is paid for: admitted, worked on, and given back or left in doubt where the work fails.
+// The one way to pay for a call: admit it, do the work, and if the work fails release the reservation or mark it
+// doubtful.
 import { Problem } from "../../errors.ts";
 import type { AdmitRequest, QuotaHeaders, Replay } from "../quota/metering.ts";
-import { isNotTaken } from "../taken.ts";
-import { type Answered, type Call, callUpstream, dropBody, type Upstream } from "../upstream.ts";
+import { isNotTaken } from "../upstream/taken.ts";
+import { type Answered, dropBody } from "../upstream/upstream.ts";
 import type { JobCall } from "./job-call.ts";
 
 export type Metered<T> =
@@ -11,8 +12,9 @@ export type Metered<T> =
   | { readonly replay: Replay };
 
 /**
- * Undefined is for work that came to nothing without asking the upstream: it is given back, too. What may have been taken is
- * left in doubt, but where the caller knows more of an answer that the upstream gave.
+ * Admits the request, then runs `work`. If `work` returns undefined, or fails before the upstream can have started a
+ * job, the reservation is released. If the upstream may have started one, `endLost` is called: by default it marks the
+ * admission doubtful, and the meter learns later what became of it.
  */
 export async function metered<T>(
   { meter }: Pick<JobCall, "meter">,
@@ -26,7 +28,7 @@ export async function metered<T>(
   const attempt = new Attempt();
   try {
     const done = await work(attempt);
-    // Its caller may come again at once, with the same idempotency key.
+    // Awaited: the caller may repeat its call at once, with the same idempotency key.
     if (done === undefined) await meter.release(admission);
     return { done, quota: admitted.quota };
   } catch (error) {
@@ -40,7 +42,7 @@ export async function metered<T>(
 export interface Upload {
   /** Settles when all of it was checked and sent, or with what cut it off. */
   readonly sent: Promise<unknown>;
-  /** Sends no more of it: whether that came before its last byte, so that nobody has all of it. */
+  /** Stops sending. True if the last byte was not sent, so that the upstream never had the whole body. */
   readonly cut: () => boolean;
 }
 
@@ -54,16 +56,17 @@ export class Attempt {
     return this.#answered;
   }
 
-  async ask(upstream: Upstream, call: Omit<Call, "sent">, upload?: Upload): Promise<Answered> {
+  async ask(call: () => Promise<Answered>, upload?: Upload): Promise<Answered> {
     this.#isAsked = true;
     this.#upload = upload;
-    this.#answered = upload
-      ? await ownFaultFirst(upload.sent, () => callUpstream(upstream, { ...call, sent: upload.sent }))
-      : await callUpstream(upstream, call);
+    this.#answered = await (upload ? preferBodyFault(upload.sent, call) : call());
     return this.#answered;
   }
 
-  /** False where the upstream said that it took nothing, was never asked, or never had all of the body. */
+  /**
+   * False if the upstream cannot have started the job: it was not asked, refused it (e.g. 429, 503), or never got the
+   * last byte.
+   */
   mayBeTaken(error: unknown): boolean {
     if (!this.#isAsked || this.#upload?.cut()) return false;
     if (this.#answered) return !isNotTaken(this.#answered.response.status);
@@ -74,8 +77,11 @@ export class Attempt {
 /** How long after the upstream's answer, or a broken call, the body's own fault may take to show. */
 const faultMs = 1_000;
 
-/** A body that was cut off because of a fault of its own is answered with that fault, whatever the upstream made of it. */
-async function ownFaultFirst(sent: Promise<unknown>, call: () => Promise<Answered>): Promise<Answered> {
+/**
+ * If the body itself was faulty (e.g. broken JSON), the caller is told that, and not what the upstream said of half a
+ * body.
+ */
+async function preferBodyFault(sent: Promise<unknown>, call: () => Promise<Answered>): Promise<Answered> {
   const fault = sent.then(
     () => undefined,
     (error: unknown) => (error instanceof Problem && error.code !== "UPSTREAM_UNREACHABLE" ? error : undefined),

@@ -2,18 +2,18 @@
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
+import { bodyProblem } from "../../http/body-problem.ts";
+import { type ObjectSummary, scanObject, type Tail } from "../../json/object-scan.ts";
 import { type Fault, readChat, reserveChat } from "../../models/index.ts";
-import { bodyProblem } from "../../wire/body-problem.ts";
-import { type ObjectSummary, scanObject, type Tail } from "../../wire/object-scan.ts";
-import { type LargeBody, openBody, parseBody, wholeBytes } from "../request-body.ts";
 import type { KeyedBody } from "./admit-request.ts";
 import { readDigest } from "./body-digest.ts";
+import type { CalledModel } from "./called-model.ts";
+import { CommitGate } from "./commit-gate.ts";
 import type { Passing } from "./envelope.ts";
 import type { JobCall } from "./job-call.ts";
-import { LastByte } from "./last-byte.ts";
 import type { Upload } from "./metered.ts";
 import { measureAsItPasses } from "./passing-body.ts";
-import type { Target } from "./target.ts";
+import { type LargeBody, openBody, parseBody, wholeBytes } from "./request-body.ts";
 
 export interface OpenAiBody extends KeyedBody {
   readonly reserveMicroUsd: number;
@@ -35,7 +35,7 @@ export async function openBodyOf({ request, target }: JobCall): Promise<OpenAiBo
 }
 
 /** Of a route that is read, at the endpoint's stated price. */
-export function noBody({ maxMicroUsd }: Target): OpenAiBody {
+export function noBody({ maxMicroUsd }: CalledModel): OpenAiBody {
   return { reserveMicroUsd: maxMicroUsd, bytes: new Uint8Array(), statedBytes: 0, relayed: () => ({}) };
 }
 
@@ -43,7 +43,7 @@ const encoder = new TextEncoder();
 /** All that is known of a call to an endpoint that the catalog does not know. */
 const passthroughSchema = z.looseObject({ stream: z.boolean().nullish() });
 
-function wholeBody(bytes: Uint8Array, target: Target): OpenAiBody {
+function wholeBody(bytes: Uint8Array, target: CalledModel): OpenAiBody {
   const value = parseBody(bytes);
   if (!isObject(value)) throw new Problem("INVALID_REQUEST", "body: expected an object");
   const { reserveMicroUsd, body } = checked(value, bytes, target);
@@ -51,7 +51,7 @@ function wholeBody(bytes: Uint8Array, target: Target): OpenAiBody {
 }
 
 /** What was checked is what is relayed: of a member that is written twice another parser might take the first. */
-function checked(value: Record<string, unknown>, bytes: Uint8Array, { model, maxMicroUsd }: Target) {
+function checked(value: Record<string, unknown>, bytes: Uint8Array, { model, maxMicroUsd }: CalledModel) {
   if (!model?.tokens) {
     const { error } = passthroughSchema.safeParse(value);
     if (error) throw invalid(error.issues);
@@ -72,7 +72,7 @@ function withUsage<T extends { stream_options?: object | null | undefined }>(cha
 }
 
 /** Admitted at the least that its model can cost; amended when its last byte is known. */
-function largeBody(body: LargeBody, target: Target): OpenAiBody {
+function largeBody(body: LargeBody, target: CalledModel): OpenAiBody {
   return {
     reserveMicroUsd: target.model ? target.model.leastPrice : target.maxMicroUsd,
     statedBytes: body.length ?? body.limitBytes,
@@ -82,29 +82,24 @@ function largeBody(body: LargeBody, target: Target): OpenAiBody {
   };
 }
 
-function relayLarge(body: LargeBody, target: Target, { digested, accept }: Passing): RelayedBody {
-  const lastByte = new LastByte();
-  const passed = measureAsItPasses(body.source, digested);
+function relayLarge(body: LargeBody, target: CalledModel, { digested, accept }: Passing): RelayedBody {
+  const gate = new CommitGate();
+  const measured = measureAsItPasses(body.source, digested);
   const { stream, done } = scanObject<Problem>({
     ...body,
-    source: passed.source,
+    source: measured.source,
     tail: usageTail(body, target),
     verdict: async (summary) => {
-      try {
-        const reserveMicroUsd = priceOf(summary, target);
-        await accept({ reserveMicroUsd, inputBytes: passed.bytes(), digest: await passed.digest?.() });
-        return lastByte.send() ? undefined : brokenOff("sink-gone", body.limitBytes);
-      } catch (error) {
-        if (error instanceof Problem) return error;
-        throw error;
-      }
+      const reserveMicroUsd = priceOf(summary, target);
+      await accept({ reserveMicroUsd, inputBytes: measured.bytes(), digest: await measured.digest?.() });
+      return gate.tryCommit() ? undefined : brokenOff("sink-gone", body.limitBytes);
     },
   });
   const sent = done.then((outcome) => {
     if (outcome.accepted) return;
     throw outcome.fault === "refused" ? outcome.refusal : brokenOff(outcome.fault, body.limitBytes);
   });
-  return { body: stream, upload: { sent, cut: () => lastByte.cut() } };
+  return { body: stream, upload: { sent, cut: () => gate.tryAbort() } };
 }
 
 /** The caller's other options stay where they fit. */
@@ -114,7 +109,7 @@ const longestOptions = 256;
  * The options of a stream go to the end of the body, with the wish for its usage. Not in a body that they would make longer
  * than the upstream takes: that stream is charged for its text.
  */
-function usageTail({ length = 0, limitBytes }: LargeBody, { model }: Target): Tail | undefined {
+function usageTail({ length = 0, limitBytes }: LargeBody, { model }: CalledModel): Tail | undefined {
   if (!model?.tokens || length + longestOptions > limitBytes) return undefined;
   return {
     name: "stream_options",
@@ -132,7 +127,7 @@ function memberOf(object: object): Uint8Array {
 }
 
 /** Of a member that was too large to be read only its name is known. */
-function priceOf({ members, bytes }: ObjectSummary, { model, maxMicroUsd }: Target): number {
+function priceOf({ members, bytes }: ObjectSummary, { model, maxMicroUsd }: CalledModel): number {
   const all = [...members];
   const unread = new Map(all.filter(([, { value }]) => value === undefined).map(([name, { kind }]) => [name, kind]));
   const read = Object.fromEntries(all.filter(([name]) => !unread.has(name)).map(([name, { value }]) => [name, value]));

@@ -1,9 +1,10 @@
 // One admitted OpenAI call, from its relay to its settlement: the answer as it comes, paid by what it says it cost.
 import { asProblem, renderOpenAiProblem } from "../../errors.ts";
-import { claimsOf } from "../claims.ts";
+import { claimsOf } from "../quota/claims.ts";
 import type { Ending } from "../quota/metering.ts";
-import type { Answered, Call } from "../upstream.ts";
-import { readObject } from "../upstream-answer.ts";
+import type { Answered } from "../upstream/upstream.ts";
+import { readObject } from "../upstream/upstream-answer.ts";
+import type { OpenAiCall } from "../upstream/upstream-client.ts";
 import { formatUsd } from "./answer.ts";
 import { GuardedEvents } from "./guarded-events.ts";
 import type { JobCall } from "./job-call.ts";
@@ -11,13 +12,13 @@ import { type GivenAnswer, keepAnswer, keptBytes } from "./kept-answer.ts";
 import type { Attempt } from "./metered.ts";
 import type { OpenAiBody } from "./openai-body.ts";
 import { logUnsettled } from "./payers-meter.ts";
-import { SeenStream } from "./seen-stream.ts";
 import { costOf } from "./settling.ts";
+import { StreamUsage } from "./stream-usage.ts";
 
 const jsonType = "application/json";
 const eventsType = "text/event-stream";
 const encoder = new TextEncoder();
-/** What is left when the model service has sent all is the client's to take in so long. */
+/** When the model service has sent everything, the client has this long to read the rest. */
 const lastBytesMs = 60_000;
 
 interface Admitted {
@@ -43,19 +44,20 @@ export class OpenAiRelay {
     this.#inputBytes = body.statedBytes;
   }
 
-  async relay(attempt: Attempt, call: Omit<Call, "body" | "sent" | "signal" | "accept">): Promise<Response> {
+  async relay(attempt: Attempt, asked: Pick<OpenAiCall, "method" | "path" | "waitMs">): Promise<Response> {
     const { admission, isKeyed } = this.#admitted;
     const { body, upload } = this.#body.relayed({
       digested: isKeyed,
-      accept: (passed) => {
-        this.#inputBytes = passed.inputBytes;
-        return this.#call.meter.amend(admission, { terms: claimsOf(this.#call), ...passed });
+      accept: (checked) => {
+        this.#inputBytes = checked.inputBytes;
+        return this.#call.meter.amend(admission, { terms: claimsOf(this.#call), ...checked });
       },
     });
     const accept = `${jsonType}, ${eventsType}`;
-    const signal = this.#leaving && { signal: this.#leaving };
+    const leaving = this.#leaving && { signal: this.#leaving };
+    const sending = { body, ...(upload && { sent: upload.sent }), ...leaving };
     try {
-      const answered = await attempt.ask(this.#call.upstream, { ...call, accept, body, ...signal }, upload);
+      const answered = await attempt.ask(() => this.#call.upstream.openAi({ ...asked, accept, ...sending }), upload);
       return isEventStream(answered) ? this.#relayEvents(answered) : await this.#relayWhole(answered);
     } catch (error) {
       this.#problem = error;
@@ -69,8 +71,9 @@ export class OpenAiRelay {
   }
 
   /**
-   * An answer that was lost may have cost something: what was reserved is assumed. Where there was none nobody knows
-   * whether the upstream had the call, but where its caller left: then it had.
+   * The answer was lost, but the call may have cost something. If the upstream answered, or the caller left while it
+   * worked, the reservation is charged as assumed. Otherwise it is unknown whether the upstream got the call: the
+   * admission is marked doubtful.
    */
   endLost(answered: Answered | undefined): void {
     const problem = asProblem(this.#problem);
@@ -99,10 +102,10 @@ export class OpenAiRelay {
   /** Looked at for what it cost while it goes to the client. */
   #relayEvents({ response, clock, askedAt, upstream }: Answered): Response {
     clock.stop();
-    const headers = { "Content-Type": eventsType, "Cache-Control": "no-cache" };
+    const headers = { "Content-Type": eventsType };
     const events = new GuardedEvents(response.body ?? new Blob().stream(), upstream.keySearch, this.#leaving);
     this.#after(events.done);
-    const seen = new SeenStream(this.#admitted.isKeyed ? keptBytes : 0);
+    const seen = new StreamUsage(this.#admitted.isKeyed ? keptBytes : 0);
     const watched = events.read(seen);
     this.#after(watched.then(() => events.doneWithin(lastBytesMs)));
     const settled = watched.then(() => {
@@ -121,7 +124,7 @@ export class OpenAiRelay {
     if (costMicroUsd !== undefined) this.#call.exchange.costMicroUsd = costMicroUsd;
   }
 
-  /** The answer is kept first: where the meter says that the call is over, its answer is there. */
+  /** Keeps the answer before settling: once the meter says that the call is over, its answer must be there. */
   async #settle(end: End, given: GivenAnswer | undefined): Promise<unknown> {
     await this.#keep(given);
     const { admission } = this.#admitted;

@@ -2,11 +2,10 @@
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
 import type { OpenAiRoute } from "../../models/model.ts";
-import { newAdmission } from "../admission.ts";
-import { callUpstream } from "../upstream.ts";
-import { readObject } from "../upstream-answer.ts";
+import { readObject } from "../upstream/upstream-answer.ts";
+import { newAdmission } from "./admission-id.ts";
 import { idempotencyOf, payerTerms, refuseOtherBody } from "./admit-request.ts";
-import { type JobCall, outlive } from "./job-call.ts";
+import { type JobCall, survivesDisconnect } from "./job-call.ts";
 import { repeatAnswer } from "./kept-answer.ts";
 import { metered } from "./metered.ts";
 import { noBody, openBodyOf } from "./openai-body.ts";
@@ -33,7 +32,7 @@ export async function relayOpenAi(call: JobCall): Promise<Response> {
   if (!routePattern.test(path) || !isServed(call, route) || !isWorthIt) {
     throw new Problem("NOT_FOUND", `${call.target.name} has no such route: ${method} ${path}`);
   }
-  return isFree(route) ? listModels(call, route) : outlive(call, relayPaid(call, route));
+  return isFree(route) ? listModels(call, route) : survivesDisconnect(call, relayPaid(call, route));
 }
 
 /** An endpoint that the operator opened at a price may have any route; a model of the catalog has those that it lists. */
@@ -42,18 +41,14 @@ function isServed({ target: { model } }: JobCall, { method, path }: Route): bool
   return model.openAiRoutes.some((known) => `v1/${known}` === path && methods[known] === method);
 }
 
-/** Only the list of models. What another `GET` makes an endpoint do, nobody knows. */
+/** Only the list of models is free. Any other `GET` may make an endpoint work. */
 function isFree({ method, path }: Route): boolean {
   return method === "GET" && path === "v1/models";
 }
 
-function segmentsOf(call: JobCall, { path }: Route): string[] {
-  return [call.target.name, "openai", ...path.split("/")];
-}
-
 async function listModels(call: JobCall, route: Route): Promise<Response> {
-  const asked = { method: "GET", segments: segmentsOf(call, route), repeatable: true, waitMs: answerWaitMs } as const;
-  return Response.json(await readObject(await callUpstream(call.upstream, asked)));
+  const answered = await call.upstream.openAi({ ...route, waitMs: answerWaitMs }, true);
+  return Response.json(await readObject(answered));
 }
 
 async function relayPaid(call: JobCall, route: Route): Promise<Response> {
@@ -77,8 +72,7 @@ async function relayPaid(call: JobCall, route: Route): Promise<Response> {
   const relayed = await metered(
     call,
     request,
-    (attempt) =>
-      relay.relay(attempt, { method, segments: segmentsOf(call, route), repeatable: false, waitMs: answerWaitMs }),
+    (attempt) => relay.relay(attempt, { ...route, waitMs: answerWaitMs }),
     (answered) => relay.endLost(answered),
   );
   if ("replay" in relayed) {

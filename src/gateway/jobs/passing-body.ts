@@ -1,5 +1,6 @@
-// What is to be known of a large body before its last byte is sent, taken as it passes: its length, and its SHA-256.
-import type { ByteReader, ByteSource } from "../../wire/byte-reader.ts";
+// Measures a large body as it streams: its length and, if wanted, its SHA-256. Both are known before its last byte is
+// sent.
+import type { ByteReader, ByteSource } from "../../json/byte-reader.ts";
 
 export interface MeasuredBody {
   /** The same bytes. */
@@ -14,12 +15,12 @@ export function measureAsItPasses({ head, reader }: ByteSource, digested: boolea
   let bytes = head.byteLength;
   const hash = digested ? new crypto.DigestStream("SHA-256") : undefined;
   const writer = hash?.getWriter();
-  // Whoever goes on with the source takes the head's buffer over, and may change it before it was hashed.
+  // A copy is hashed: the next reader of the source reuses the head's buffer, and may change it first.
   const begun = writer?.write(head.slice());
   const passing: ByteReader = {
     closed: reader.closed,
     cancel: (reason) => reader.cancel(reason),
-    // The reader's bytes may be changed in place by whoever gets them.
+    // A copy is hashed here too: the scanner changes the bytes in place.
     readAtLeast: async (count, view) => {
       await begun;
       const read = await reader.readAtLeast(count, view);

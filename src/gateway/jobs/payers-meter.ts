@@ -1,6 +1,8 @@
-// The payer's meter as the relay calls it: what may be repeated is repeated, and what is not urgent goes with another call.
+// The payer's meter as the relay calls it. Idempotent calls are repeated if they fail. What is not urgent (`bind`) goes
+// along with another call.
+
+import { type Remote, repeated } from "../../durable/remote.ts";
 import { nameOfFault, Problem } from "../../errors.ts";
-import { type Remote, repeated } from "../../wire/remote.ts";
 import type {
   AdmitAnswer,
   AdmitRequest,
@@ -9,6 +11,7 @@ import type {
   Ending,
   HandedOut,
   Hit,
+  KnownEnd,
   MeteredJob,
   Metering,
   Refusal,
@@ -19,23 +22,34 @@ import { setQuota } from "./quota-headers.ts";
 
 export type Admitted = Exclude<AdmitAnswer, Refusal>;
 
+/** Learns how long a caller waited for the meter. */
+type Timed = <T>(asked: Promise<T>) => Promise<T>;
+
 export class PayersMeter {
   readonly #payer: string;
   /** A new stub each time: one that lost a call may be broken. */
   readonly #stub: () => Remote<Metering>;
   readonly #waitUntil: (work: Promise<unknown>) => void;
+  readonly #timed: Timed;
 
-  constructor(payer: string, stub: () => Remote<Metering>, waitUntil: (work: Promise<unknown>) => void) {
+  constructor(
+    payer: string,
+    stub: () => Remote<Metering>,
+    waitUntil: (work: Promise<unknown>) => void,
+    timed: Timed = (asked) => asked,
+  ) {
     this.#payer = payer;
     this.#stub = stub;
     this.#waitUntil = waitUntil;
+    this.#timed = timed;
   }
 
-  /** A refusal is thrown with what the caller may know of the rule; a meter that cannot be reached lets nobody in. */
+  /** Throws if a rule refuses the request, and if the meter cannot be reached: without a meter nothing is admitted. */
   async admit(request: AdmitRequest): Promise<Admitted> {
     const binds = pendingBinds.take(this.#payer);
     try {
-      return admittedOr(await this.#stub().admit(binds.length === 0 ? request : { ...request, binds }));
+      const asked = this.#stub().admit(binds.length === 0 ? request : { ...request, binds });
+      return admittedOr(await this.#timed(asked));
     } catch (error) {
       if (error instanceof Problem) throw error;
       this.#keep(binds);
@@ -47,14 +61,14 @@ export class PayersMeter {
 
   async amend(admission: string, amendment: Amendment): Promise<void> {
     try {
-      admittedOr(await this.#stub().amend(admission, amendment));
+      admittedOr(await this.#timed(this.#stub().amend(admission, amendment)));
     } catch (error) {
       throw error instanceof Problem ? error : meterAway();
     }
   }
 
   /** Told with the payer's next call, or within a second. */
-  bind(binding: Binding): void {
+  bind(binding: Binding | Ending): void {
     this.#keep([binding]);
   }
 
@@ -63,7 +77,7 @@ export class PayersMeter {
     this.#tell((meter) => meter.bind([binding]));
   }
 
-  /** Whoever asks from now on is answered by the retry. */
+  /** Awaited before the retry is answered: from then on the job's end settles the retry, not the earlier run. */
   async bindRetry(binding: Binding): Promise<void> {
     try {
       await this.#repeated((meter) => meter.bind([binding]));
@@ -77,7 +91,7 @@ export class PayersMeter {
     return this.#tell((meter) => meter.release(admission));
   }
 
-  /** Nobody knows whether the upstream has it. */
+  /** It is unknown whether the upstream has the job. */
   doubt(admission: string): void {
     this.#tell((meter) => meter.doubt(admission));
   }
@@ -96,7 +110,10 @@ export class PayersMeter {
     return this.#repeated((meter) => meter.notify(admission, body));
   }
 
-  /** Where only its answer was lost, it counts twice: never more than what is reserved. */
+  /**
+   * If only the meter's answer was lost, the repeated call counts the text twice. The charge is still bounded by the
+   * reservation.
+   */
   async handOut(admission: string, handed: HandedOut): Promise<void> {
     try {
       await this.#repeated((meter) => meter.handOut(admission, handed));
@@ -105,15 +122,18 @@ export class PayersMeter {
     }
   }
 
-  /** The upstream says that something came of the job, and yet not what: the alarm asks again soon. */
+  /** A notice said that the job ended, but its status does not say so yet: the meter's alarm asks again soon. */
   lookAgain(binding: Binding): Promise<void> {
     return this.#repeated((meter) => meter.lookAgain(binding));
   }
 
-  /** A hit costs no money: a meter that cannot be reached keeps nobody from it, unless a key may stand for another call. */
+  /**
+   * Counts an answer from the cache. If the meter cannot be reached, the hit is given anyway, since it costs no money;
+   * with an idempotency key it is refused, since the key may stand for another call.
+   */
   async countHit(hit: Hit): Promise<Admitted | "removed" | undefined> {
     try {
-      const answer = await this.#repeated((meter) => meter.countHit(hit));
+      const answer = await this.#timed(this.#repeated((meter) => meter.countHit(hit)));
       return answer === "removed" ? answer : admittedOr(answer);
     } catch (error) {
       if (error instanceof Problem) throw error;
@@ -128,11 +148,10 @@ export class PayersMeter {
   }
 
   /** Undefined where it cannot be reached, too. */
-  async lastWord(names: readonly string[]): Promise<string | undefined> {
-    const word = await this.#stub()
+  lastWord(names: readonly string[]): Promise<KnownEnd | undefined> {
+    return this.#stub()
       .lastWord(names)
       .catch(() => undefined);
-    return typeof word === "object" ? new TextDecoder().decode(word) : word;
   }
 
   async openJobs(owner: string, model: string, count: number): Promise<MeteredJob[]> {
@@ -157,7 +176,7 @@ export class PayersMeter {
     }
   }
 
-  #keep(binds: readonly Binding[]): void {
+  #keep(binds: readonly (Binding | Ending)[]): void {
     if (binds.length === 0 || !pendingBinds.add(this.#payer, binds, Date.now())) return;
     this.#waitUntil(scheduler.wait(pendingBinds.flushMs).then(() => this.#flush()));
   }
@@ -174,7 +193,7 @@ export class PayersMeter {
     }
   }
 
-  /** Nobody need wait for it. */
+  /** Calls the meter in the background: the caller need not await it. */
   #tell(ask: (meter: Remote<Metering>) => Promise<unknown>): Promise<void> {
     const told = this.#repeated(ask).then(() => {}, logUnsettled);
     this.#waitUntil(told);

@@ -1,26 +1,29 @@
-// Ids of jobs that the upstream took and their payers' meters have not been told of: an isolate's memory, by payer.
-import { isRecent } from "../../wire/recent.ts";
-import type { Binding } from "../quota/metering.ts";
+// Job ids and ends that a payer's meter has not been told yet, in the isolate's memory, by payer.
+import { isRecent } from "../../isolate/recent.ts";
+import type { Binding, Ending } from "../quota/metering.ts";
 
 interface Waiting {
-  binds: Binding[];
-  /** Somebody who waits for it tells the meter a while later. */
+  binds: (Binding | Ending)[];
+  /** When a request promised to tell the meter. */
   promisedAt: number;
 }
 
-/** Who promised to flush may have died with its request. */
+/** A promise older than this is void: its request may have died. */
 const lostMs = 1_000;
-/** Of a payer who never calls again: by then the meter knows the id from elsewhere, or has given the admission up. */
+/**
+ * Entries of a payer who does not call again are dropped after this. By then the meter knows the id from a notice, or
+ * gave the admission up.
+ */
 const forgottenMs = 10 * 60_000;
 
-/** They go with the payer's next call, or by themselves within a second. */
+/** They go with the payer's next call of its meter, or by themselves after `flushMs`. */
 export class PendingBinds {
   /** Tests set their own. */
   flushMs = 1_000;
   readonly #waiting = new Map<string, Waiting>();
 
-  /** True where nobody has promised to flush them: the caller does, after `flushMs`. */
-  add(payer: string, binds: readonly Binding[], now: number): boolean {
+  /** Adds entries. True if no other request has promised to flush them: then the caller must, after `flushMs`. */
+  add(payer: string, binds: readonly (Binding | Ending)[], now: number): boolean {
     this.#forget(now);
     const waiting = this.#waiting.get(payer);
     if (waiting) waiting.binds.push(...binds);
@@ -36,7 +39,7 @@ export class PendingBinds {
   /** Those of the oldest payers come first. */
   #forget(now: number): void {
     for (const [payer, waiting] of this.#waiting) {
-      // What waits since a moment ahead of the clock waits from now on: it is nobody's fault that the clock was set back.
+      // A promise from the future means that the clock was set back: count it from now.
       if (waiting.promisedAt > now) waiting.promisedAt = now;
       else if (isRecent(waiting.promisedAt, this.flushMs + forgottenMs, now)) return;
       else this.#waiting.delete(payer);
@@ -47,8 +50,8 @@ export class PendingBinds {
     return this.#waiting.size;
   }
 
-  /** To be carried by a call; what a call that failed has carried is added again. */
-  take(payer: string): readonly Binding[] {
+  /** Takes the entries that go along with a call. If the call fails, its caller adds them again. */
+  take(payer: string): readonly (Binding | Ending)[] {
     const waiting = this.#waiting.get(payer);
     if (!waiting || waiting.binds.length === 0) return [];
     const { binds } = waiting;
@@ -56,13 +59,13 @@ export class PendingBinds {
     return binds;
   }
 
-  /** The promise is kept: what is left goes now. */
-  flush(payer: string): readonly Binding[] {
+  /** Takes what is left, and ends the promise. */
+  flush(payer: string): readonly (Binding | Ending)[] {
     const binds = this.take(payer);
     this.#waiting.delete(payer);
     return binds;
   }
 }
 
-/** One an isolate. */
+/** Shared by all requests of the isolate. */
 export const pendingBinds = new PendingBinds();

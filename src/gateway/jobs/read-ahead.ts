@@ -1,17 +1,17 @@
-// How far the copy of a stream is read ahead of a client that may have stopped reading. What the client was not given yet waits
-// in memory, and the runtime does not say how much that is. It can be told from what a read of the copy brings:
-// - more than the runtime fetches for one read: the client fetched it, and reads;
-// - something only after a while: nothing waits but for the model service;
-// - else nobody may have fetched it but the copy.
-import { isRecent } from "../../wire/recent.ts";
+// Limits how far the copy of a teed stream is read ahead of a slow client: what the client has not read waits in
+// memory, and the runtime does not say how much that is. A read of the copy gives a hint:
+// - It brings more than the runtime fetches for one read: the client fetched the rest, so it reads.
+// - It had to wait for its bytes: all earlier ones were read by both sides.
+// - Otherwise perhaps only the copy is read: pause, and after `patienceMs` let the client go.
+import { isRecent } from "../../isolate/recent.ts";
 
-/** So much may wait for a client at any time. */
+/** How much may wait in memory for a client at any time. */
 const aheadBytes = 256 * 1024;
 /** What the runtime fetches for one read (kj's `AsyncTee`), and what a read may have waited for before the last one. */
 const fetchedBytes = 16 * 1024 + 8 * 1024;
-/** An answer that is there takes less. */
+/** A read that takes as long had to wait for its bytes. */
 const whileMs = 50;
-/** The client may fetch meanwhile. */
+/** Pauses between reads, in which the client may catch up. Each is twice as long as the one before. */
 const pauses = { firstMs: 50, maxMs: 4_000 };
 /** A client that fetches nothing for so long is let go. */
 const patienceMs = 30_000;

@@ -1,19 +1,18 @@
-// Running a failed job again: the same upstream job for whoever has it alone, a new one where others share it.
+// Runs a failed job again: as the same upstream job if the caller has it alone, as a new one if others share it.
 import { Problem } from "../../errors.ts";
-import { newAdmission } from "../admission.ts";
-import { callUpstream } from "../upstream.ts";
-import { readJob } from "../upstream-answer.ts";
+import { readJob } from "../upstream/upstream-answer.ts";
+import { newAdmission } from "./admission-id.ts";
 import { payerTerms } from "./admit-request.ts";
 import { answerJob } from "./answer.ts";
 import { cachedJob } from "./cached-job.ts";
-import { mayShare } from "./cancel.ts";
 import { wholeEnvelope } from "./envelope.ts";
 import { ownJob } from "./follow.ts";
-import type { Handle } from "./handle.ts";
+import type { JobRef } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
-import { type JobCall, jobKey, outlive } from "./job-call.ts";
+import { type JobCall, jobKey, mayShare, survivesDisconnect } from "./job-call.ts";
 import { metered } from "./metered.ts";
 import { setQuota } from "./quota-headers.ts";
+import { ownLinksOf } from "./sent-links.ts";
 import { beginAgain } from "./settling.ts";
 import { submit } from "./submit.ts";
 
@@ -27,16 +26,18 @@ export async function retry(call: JobCall): Promise<Response> {
   const job = await ownJob(call);
   if (await cachedJob(call, job)) throw notFailed;
   const shared = mayShare(call) ? await sharingOf(call, job) : "alone";
-  return shared === "alone" ? outlive(call, runAgain(call, job)) : submitAnew(call, job, shared.request);
+  return shared === "alone" ? survivesDisconnect(call, runAgain(call, job)) : submitAnew(call, job, shared.request);
 }
 
-/** Whoever cannot be asked keeps nobody from a retry of his own. */
-function sharingOf(call: JobCall, { ref, admission }: Handle) {
-  return call.images.flights.sharingOf({ ...jobKey(call), ref }, admission).catch(() => "alone" as const);
+/**
+ * If the object that knows the sharers cannot be reached, the job counts as unshared, so that the retry is not refused.
+ */
+function sharingOf(call: JobCall, { upstreamId, admission }: JobRef) {
+  return call.images.flights.sharingOf({ ...jobKey(call), upstreamId }, admission).catch(() => "alone" as const);
 }
 
-/** Admitted anew at what the job was reserved at before. */
-async function runAgain(call: JobCall, job: Handle): Promise<Response> {
+/** Retries the same upstream job. It is admitted anew, with the first run's reservation. */
+async function runAgain(call: JobCall, job: JobRef): Promise<Response> {
   const { meter, upstream, target } = call;
   const admission = newAdmission(Date.now());
   const known = await meter.job(job.admission).catch(() => undefined);
@@ -44,10 +45,10 @@ async function runAgain(call: JobCall, job: Handle): Promise<Response> {
     ...payerTerms(call),
     admission,
     operation: "retry",
-    retryOf: { admission: job.admission, upstreamId: job.ref },
+    retryOf: { admission: job.admission, upstreamId: job.upstreamId },
     reserveMicroUsd: known?.reservedMicroUsd || target.maxMicroUsd,
     inputBytes: known?.inputBytes ?? 0,
-    // The upstream tells where it was told to tell of the first run.
+    // A retry's notice goes to the hook of the first run.
     hasNotice: hookUrl(call, admission) !== undefined,
     ttlMs: retryTtlMs,
     retentionMs: retryRetentionMs,
@@ -55,15 +56,14 @@ async function runAgain(call: JobCall, job: Handle): Promise<Response> {
     idempotency: undefined,
   } as const;
   const ran = await metered(call, request, async (attempt) => {
-    const segments = [target.name, "retry", job.ref];
-    const answered = await attempt.ask(upstream, { method: "POST", segments, repeatable: false });
+    const answered = await attempt.ask(() => upstream.retry(job.upstreamId));
     return { answer: await readJob(answered), askedAt: answered.askedAt };
   });
   if ("replay" in ran) throw notFailed;
   const { answer, askedAt } = ran.done;
   beginAgain(job.admission, askedAt);
   call.images.links.forget(job.admission);
-  await meter.bindRetry({ admission, upstreamId: job.ref });
+  await meter.bindRetry({ admission, upstreamId: job.upstreamId });
   const response = await answerJob(call, answer, job, call.handle, { askedAt });
   setQuota(response.headers, ran.quota);
   return response;
@@ -73,14 +73,12 @@ async function runAgain(call: JobCall, job: Handle): Promise<Response> {
 const retryTtlMs = 24 * 60 * 60 * 1000;
 const retryRetentionMs = 60 * 1000;
 
-/** The others' job stays as it ended; this caller's own pays for itself. */
-async function submitAnew(call: JobCall, job: Handle, request: string | null): Promise<Response> {
-  const segments = [call.target.name, "status", job.ref];
-  const answered = await callUpstream(call.upstream, { method: "GET", segments, repeatable: true });
-  const { status } = await readJob(answered);
+/** The shared job stays FAILED for the others; this caller gets and pays a new job. */
+async function submitAnew(call: JobCall, job: JobRef, request: string | null): Promise<Response> {
+  const { status } = await readJob(await call.upstream.status(job.upstreamId));
   if (status !== "FAILED" && status !== "TIMED_OUT") throw notFailed;
   if (request === null) throw notHeld;
-  const rules = { target: call.target, webhookHosts: call.config.webhookHosts };
+  const rules = { target: call.target, webhookHosts: call.config.webhookHosts, ownLinks: ownLinksOf(call) };
   const envelope = wholeEnvelope(new TextEncoder().encode(request), rules);
   return submit(call, { operation: "run", waitMs: 0, envelope }, newAdmission(Date.now()));
 }

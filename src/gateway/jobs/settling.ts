@@ -1,24 +1,24 @@
-// What an answer says of a job's end, and who is told: the payer's meter, once an isolate has seen it.
+// Reads a job's end out of an answer, and tells the payer's meter of it, once per isolate.
 import { isFinal, isJobState } from "../../contract/states.ts";
-import { BoundedMemory } from "../../wire/bounded-memory.ts";
-import { admittedAt } from "../admission.ts";
+import { BoundedMemory } from "../../isolate/bounded-memory.ts";
 import type { Ending } from "../quota/metering.ts";
-import type { UpstreamJob } from "../upstream-answer.ts";
-import type { Handle } from "./handle.ts";
+import type { UpstreamJob } from "../upstream/upstream-answer.ts";
+import { admittedAt } from "./admission-id.ts";
+import type { CalledModel } from "./called-model.ts";
+import type { JobRef } from "./handle.ts";
 import type { PayersMeter } from "./payers-meter.ts";
-import type { Target } from "./target.ts";
 
 /** Undefined while the job goes on. */
 export function endingOf(
   answer: UpstreamJob,
-  target: Target,
-  { ref, admission }: Handle,
+  target: CalledModel,
+  { upstreamId, admission }: JobRef,
   { askedAt, seenAt }: Pick<Ending, "askedAt" | "seenAt">,
 ): Ending | undefined {
   if (!isJobState(answer.status) || !isFinal(answer.status)) return undefined;
   return {
     admission,
-    upstreamId: ref,
+    upstreamId,
     status: answer.status,
     costMicroUsd: costOf(answer.output, target) ?? null,
     askedAt,
@@ -28,7 +28,7 @@ export function endingOf(
 }
 
 /** When the model was done, as far as the answer says it. */
-export function completionOf(
+function completionOf(
   { delayTime, executionTime }: Pick<UpstreamJob, "delayTime" | "executionTime">,
   admission: string,
   seenAt: number,
@@ -43,7 +43,7 @@ function duration(ms: number | undefined): number {
 }
 
 /** In micro-USD. The catalog reads its own models' answers; of others only a plain `cost` is understood. */
-export function costOf(output: unknown, { model }: Target): number | undefined {
+export function costOf(output: unknown, { model }: CalledModel): number | undefined {
   if (model) return model.costOf(output, {});
   const cost = typeof output === "object" && output !== null && "cost" in output ? output.cost : undefined;
   const micro = typeof cost === "number" ? Math.round(cost * 1e6) : Number.NaN;
@@ -52,37 +52,52 @@ export function costOf(output: unknown, { model }: Target): number | undefined {
 
 const rememberedCharacters = 1024 * 1024;
 const rememberMs = 60 * 60 * 1000;
-/** By admission, how it ended and at what cost: told again, it is no news. A cost that becomes known later is. */
-const told = new BoundedMemory<string>(rememberedCharacters);
+/**
+ * How each admission ended and at what cost, as this isolate told the meter. A cost that becomes known later is told
+ * again.
+ */
+const reportedEnds = new BoundedMemory<string>(rememberedCharacters);
 
-/** Tells the meter of an end. Undefined where this isolate has done so: a client that polls on costs no more calls. */
+/**
+ * Tells the meter of an end. Undefined if this isolate has told it before: a client that keeps polling costs no more
+ * calls.
+ */
 export function settle(
   meter: Pick<PayersMeter, "settle" | "notify">,
   ending: Ending,
   body: () => string | Promise<string>,
+  keep?: Keep,
 ): Promise<void> | undefined {
   const news = newsOf(ending);
-  return told.get(ending.admission, ending.seenAt) === news ? undefined : tell(meter, ending, news, body);
+  return reportedEnds.get(ending.admission, ending.seenAt) === news
+    ? undefined
+    : report(meter, ending, news, body, keep);
 }
 
-async function tell(
+/** Keeps the result for its owner, even if the meter knew of the end before. `run` is the admission that ended. */
+type Keep = (run: string) => Promise<unknown>;
+
+async function report(
   meter: Pick<PayersMeter, "settle" | "notify">,
   ending: Ending,
   news: string,
   body: () => string | Promise<string>,
+  keep: Keep | undefined,
 ): Promise<void> {
   const settled = await meter.settle(ending);
+  if (keep && settled.isOver) await keep(settled.admission);
   if (settled.wantsNotice) await meter.notify(settled.admission, await body());
-  // What was asked before a retry was accepted does not end it: the next look is to be told. So is its owner's, after a notice.
-  if (settled.isOver && !ending.isUntold) told.set(ending.admission, news, ending.seenAt + rememberMs);
+  // An end that the meter did not take (`isOver` is false: it is of a run before a retry) is told again at the next
+  // look. So is one that came with a notice, when its owner sees it.
+  if (settled.isOver && !ending.isUntold) reportedEnds.set(ending.admission, news, ending.seenAt + rememberMs);
 }
 
 function newsOf({ status, costMicroUsd }: Ending): string {
   return `${status} ${costMicroUsd}`;
 }
 
-export function isTold(admission: string, now: number): boolean {
-  return told.get(admission, now) !== undefined;
+export function isReported(admission: string, now: number): boolean {
+  return reportedEnds.get(admission, now) !== undefined;
 }
 
 const retriedAt = new BoundedMemory<number>(rememberedCharacters);
@@ -90,6 +105,6 @@ const retriedMs = 24 * 60 * 60 * 1000;
 
 /** The job begins anew, under the handle of its first admission. */
 export function beginAgain(admission: string, now: number): void {
-  told.forget(admission);
+  reportedEnds.forget(admission);
   retriedAt.set(admission, now, now + retriedMs);
 }

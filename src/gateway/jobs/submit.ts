@@ -3,47 +3,48 @@ import { limits } from "../../contract/limits.ts";
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { Replay } from "../quota/metering.ts";
-import { openBody } from "../request-body.ts";
 import { admitRequest, keyOf, refuseOtherBody, type Submission } from "./admit-request.ts";
 import { answerJob } from "./answer.ts";
 import { type Envelope, largeEnvelope, wholeEnvelope } from "./envelope.ts";
 import { followJob } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
 import { hookUrl } from "./hook-url.ts";
-import { type JobCall, jobKey, outlive } from "./job-call.ts";
+import { type JobCall, jobKey, survivesDisconnect } from "./job-call.ts";
 import { answerLarge } from "./large-answer.ts";
 import { logJob } from "./logged-job.ts";
 import { metered } from "./metered.ts";
 import { setQuota } from "./quota-headers.ts";
 import { relay, type TakenJob } from "./relay.ts";
+import { openBody } from "./request-body.ts";
+import { ownLinksOf } from "./sent-links.ts";
 
-/** What is asked, before it has an admission. */
-export type Asked = Pick<Submission, "operation" | "waitMs" | "envelope">;
+/** A submission before it has an admission. */
+export type SubmitOptions = Pick<Submission, "operation" | "waitMs" | "envelope">;
 
 export async function openEnvelope(call: JobCall, operation: "run" | "runsync"): Promise<Envelope> {
   const limit = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
   const body = await openBody(call.request, limit);
-  const rules = { target: call.target, webhookHosts: call.config.webhookHosts };
+  const rules = { target: call.target, webhookHosts: call.config.webhookHosts, ownLinks: ownLinksOf(call) };
   return "whole" in body ? wholeEnvelope(body.whole, rules) : largeEnvelope(body.large, rules);
 }
 
-export async function submissionOf(call: JobCall, asked: Asked, admission: string): Promise<Submission> {
+export async function submissionOf(call: JobCall, options: SubmitOptions, admission: string): Promise<Submission> {
   const hook = hookUrl(call, admission);
-  const notice = hook !== undefined && asked.envelope.hasRoomFor(hook) ? hook : undefined;
-  return { ...asked, admission, notice };
+  const notice = hook !== undefined && options.envelope.hasRoomFor(hook) ? hook : undefined;
+  return { ...options, admission, notice };
 }
 
-export function submit(call: JobCall, asked: Asked, admission: string): Promise<Response> {
-  return outlive(call, takeIn(call, asked, admission));
+export function submit(call: JobCall, options: SubmitOptions, admission: string): Promise<Response> {
+  return survivesDisconnect(call, admitAndRelay(call, options, admission));
 }
 
-async function takeIn(call: JobCall, asked: Asked, admission: string): Promise<Response> {
-  const submission = await submissionOf(call, asked, admission);
+async function admitAndRelay(call: JobCall, options: SubmitOptions, admission: string): Promise<Response> {
+  const submission = await submissionOf(call, options, admission);
   const taken = await metered(call, await admitRequest(call, submission), (attempt) =>
     relay(call, submission, attempt),
   );
-  if ("replay" in taken) return replay(call, asked, taken.replay);
-  const response = await answerTaken(call, admission, taken.done);
+  if ("replay" in taken) return replay(call, options, taken.replay);
+  const response = await answerTaken(call, admission, taken.done, options.envelope.usesBucket());
   setQuota(response.headers, taken.quota);
   return response;
 }
@@ -52,18 +53,23 @@ async function answerTaken(
   call: JobCall,
   admission: string,
   taken: Awaited<ReturnType<typeof relay>>,
+  usesBucket: boolean,
 ): Promise<Response> {
   const { askedAt } = taken;
-  if ("large" in taken) return answerLarge(call, taken.large, { admission }, askedAt);
-  const { job, ref } = taken;
-  const handle = handlesOf(call.config).mint(jobKey(call), { ref, admission });
+  if ("large" in taken) return answerLarge(call, taken.large, { admission, usesBucket }, askedAt);
+  const { job, upstreamId } = taken;
+  if (usesBucket) await call.images.links.leaveAlone({ ...jobKey(call), upstreamId, admission });
+  const handle = handlesOf(call.config).mint(jobKey(call), { upstreamId, admission });
   bindTaken(call, admission, taken);
-  return answerJob(call, job, { ref, admission }, handle, { askedAt });
+  return answerJob(call, job, { upstreamId, admission }, handle, { askedAt });
 }
 
-/** An end that is told at once carries the id; without one a client that repeats its call must find the job. */
-export function bindTaken(call: JobCall, admission: string, { job, ref }: TakenJob): void {
-  const binding = { admission, upstreamId: ref };
+/**
+ * Tells the meter the upstream's id: at once if the caller sent an idempotency key, since its repeated call must find
+ * the job; else with the next call. A final answer is settled at once anyway, and that carries the id.
+ */
+export function bindTaken(call: JobCall, admission: string, { job, upstreamId }: TakenJob): void {
+  const binding = { admission, upstreamId };
   if (keyOf(call) === undefined || isFinal(job.status)) call.meter.bind(binding);
   else call.meter.bindAtOnce(binding);
 }
@@ -74,15 +80,19 @@ const neverKnown = new Problem(
 );
 
 /** The same key and body: the job that the first call made. */
-export async function replay(call: JobCall, { operation, waitMs, envelope }: Asked, first: Replay): Promise<Response> {
+export async function replay(
+  call: JobCall,
+  { operation, waitMs, envelope }: SubmitOptions,
+  first: Replay,
+): Promise<Response> {
   await refuseOtherBody(envelope, first);
-  const { upstreamId: ref, admission } = first;
-  if (ref === null) throw neverKnown;
-  const job = { ref, admission };
+  const { upstreamId, admission } = first;
+  if (upstreamId === null) throw neverKnown;
+  const job = { upstreamId, admission };
   const handle = handlesOf(call.config).mint(jobKey(call), job);
   if (operation === "run") {
     logJob(call.exchange, "IN_QUEUE");
     return Response.json({ id: handle, status: "IN_QUEUE" });
   }
-  return followJob(call, job, handle, { operation: "status-sync", query: `wait=${waitMs}`, waitMs });
+  return followJob(call, job, handle, waitMs);
 }

@@ -1,9 +1,9 @@
 // Tickets: a URL that opens one job's events without a header, since EventSource cannot send one.
 import type { Config } from "../../config.ts";
-import { oncePer } from "../../wire/once-per.ts";
-import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../signing.ts";
+import { memoizeBy } from "../../isolate/memoize-by.ts";
+import { type SigningKeys, sameMac, signFields, signingKeysOf } from "../identity/signing.ts";
 
-/** A ticket opens for this long; whoever connected with it may reconnect until the second time is over. */
+/** A ticket can be used to connect for `connectMs`. A client that did may reconnect for `reconnectMs` more. */
 const connectMs = 60_000;
 const reconnectMs = 60 * 60_000;
 const pattern = /^([A-Za-z0-9_-]{1,4096})\.(\d{13})\.([0-9a-f]{32})$/;
@@ -33,7 +33,7 @@ export class Tickets {
     return { ticket: `${holder}.${expiresAt}.${mac}`, expiresAt };
   }
 
-  /** Undefined for whatever does not open this path now. */
+  /** Undefined if the ticket does not open this path now. */
   open(text: string, path: string, lastEventId: string | undefined, now: number): Ticket | undefined {
     const [, holder, expiry, mac] = pattern.exec(text) ?? [];
     if (holder === undefined || expiry === undefined || mac === undefined) return undefined;
@@ -47,7 +47,7 @@ export class Tickets {
     return undefined;
   }
 
-  /** Sent with every event: who sends it back was connected. */
+  /** Sent as the `id` of every event. A client that sends it back as `Last-Event-ID` was connected before. */
   eventId(path: string): string {
     const [key] = this.#keys.of("ticket");
     return signFields(key, ["event", path], 128);
@@ -58,7 +58,7 @@ export class Tickets {
   }
 }
 
-export const ticketsOf = oncePer((config: Config) => new Tickets(signingKeysOf(config)));
+export const ticketsOf = memoizeBy((config: Config) => new Tickets(signingKeysOf(config)));
 
 function encodeText(text: string): string {
   const binary = String.fromCharCode(...new TextEncoder().encode(text));

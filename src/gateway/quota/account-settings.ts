@@ -1,7 +1,8 @@
 // What the operator set for one payer: a plan, rules of its own, and grants.
-import type { Rule } from "../rules.ts";
+
+import { knownPlan, PlansReader, rulesOf } from "../operator-settings/plans.ts";
+import type { Rule } from "../operator-settings/rules.ts";
 import type { PlanClaim } from "./metering.ts";
-import { knownPlan, PlansReader, rulesOf } from "./plans.ts";
 
 export interface Grant {
   readonly unit: Rule["unit"];
@@ -11,9 +12,9 @@ export interface Grant {
 }
 
 export interface AccountSettings {
-  /** Goes before what the token claims. */
+  /** Overrides the plan that the token claims. */
   readonly plan?: string;
-  /** Go before the plan's. */
+  /** Override the plan's rules. */
   readonly rules?: readonly Rule[];
   readonly grants: readonly Grant[];
 }

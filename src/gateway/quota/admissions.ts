@@ -1,17 +1,19 @@
 // How a payer's meter admits: revocation, idempotency, rules, the app's budget, and the reservation, in one turn.
+
+import { tenfold } from "../operator-settings/plans.ts";
 import { type Account, payersAccount, windowKey } from "./account.ts";
-import { appliedRules, type Target } from "./applied-rules.ts";
+import { appliedRules, type RuleTarget } from "./applied-rules.ts";
 import { Chain } from "./chain.ts";
 import { writeKeys } from "./counters.ts";
-import { decide, neededOf, type Standing } from "./decide.ts";
+import { decide, neededOf, type RuleUsage } from "./decide.ts";
 import type { Job, JobOperation } from "./job.ts";
 import { expiresAt, firstDueAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { AdmitAnswer, AdmitRequest, Amendment, Claims, Hit, HitAnswer, Refusal } from "./metering.ts";
 import { dayOf } from "./periods.ts";
-import { tenfold } from "./plans.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
-import { type Subject, standingsOf } from "./standings.ts";
+import { type Subject, usagesOf } from "./rule-usage.ts";
+import type { UploadRequest } from "./upload-calls.ts";
 
 /** The request passes every rule here, and the meter of the caller's network must be asked before it is admitted. */
 export const needsNetwork = Symbol("needs its network");
@@ -46,16 +48,16 @@ export class Admissions {
 
   #admitByRules(request: AdmitRequest, now: number, networkAdmitted: boolean): Verdict {
     const subjects = this.#subjects(request, request.operation, now);
-    const standings = this.#standings(subjects, request, now);
+    const usages = this.#usages(subjects, request, now);
     /** The relay asks twice where the first answer was lost. */
-    if (this.#stores.has(request.admission)) return { admitted: true, quota: rateLimitFields(standings, now) };
-    const refusal = refuse(standings, request, now);
+    if (this.#stores.has(request.admission)) return { admitted: true, quota: rateLimitFields(usages, now) };
+    const refusal = refuse(usages, request, now);
     if (refusal) this.#stores.noteClaim(request);
     if (refusal) return refusal;
     if (request.network !== undefined && !networkAdmitted) return needsNetwork;
     if (this.#needsLease(request, request.reserveMicroUsd, dayOf(now), now)) return needsLease;
     this.#count(request, subjects, now);
-    return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, request)) };
+    return { admitted: true, quota: rateLimitFields(usages, now, (usage) => neededOf(usage, request)) };
   }
 
   #needsLease({ hasCeiling }: Pick<AdmitRequest, "hasCeiling">, added: number, day: number, now: number): boolean {
@@ -72,15 +74,15 @@ export class Admissions {
     const target = { model: job.model, kind: job.kind || undefined };
     /** Its money counts on the day that it was admitted on. */
     const subjects = this.#subjects(terms, job.operation, now);
-    const standings = this.#standings(subjects, target, job.admittedAt).filter(isMoney);
+    const usages = this.#usages(subjects, target, job.admittedAt).filter(isMoney);
     const added = { reserveMicroUsd: Math.max(0, reserveMicroUsd - job.reserved) };
-    const refusal = refuse(standings, added, now);
+    const refusal = refuse(usages, added, now);
     if (refusal) return refusal;
     if (job.network !== null && !networkAdmitted) return needsNetwork;
     const day = dayOf(job.admittedAt);
     if (this.#needsLease(terms, added.reserveMicroUsd, day, now)) return needsLease;
     this.#stores.transaction(() => this.#amend(job, amendment, now));
-    return { admitted: true, quota: rateLimitFields(standings, now, (standing) => neededOf(standing, added)) };
+    return { admitted: true, quota: rateLimitFields(usages, now, (usage) => neededOf(usage, added)) };
   }
 
   #amend(job: Job, { reserveMicroUsd, inputBytes, ttlMs = job.ttlMs, webhook, digest }: Amendment, now: number): void {
@@ -93,7 +95,7 @@ export class Admissions {
     this.#stores.idempotency.identify(owner, idempotencyKey, admission, digest);
   }
 
-  /** It is no job: the rules for requests alone are asked, and told. */
+  /** Counts an answer from the cache. It is no job, so only rules for requests apply. */
   countHit(hit: Hit, now: number): HitAnswer {
     const { owner, bearer, row, named } = hit;
     const earlier = this.#refuseOrReplay({ owner, bearer, idempotency: named, admission: named?.admission }, now);
@@ -101,11 +103,11 @@ export class Admissions {
     const listed = this.#stores.gallery.find(owner, row.key);
     if (listed === "removed") return "removed";
     const subjects = this.#subjects(hit, undefined, now);
-    const standings = this.#standings(subjects, hit, now).filter(({ unit }) => unit === "requests");
+    const usages = this.#usages(subjects, hit, now).filter(({ unit }) => unit === "requests");
     const isNewLink = !named?.isListed && listed === undefined;
     const isNewKey = named !== undefined && !this.#stores.idempotency.find(owner, named.key, now);
     const isNew = isNewLink || isNewKey;
-    const refusal = isNew ? refuse(standings, free, now) : undefined;
+    const refusal = isNew ? refuse(usages, free, now) : undefined;
     if (refusal) return refusal;
     if (isNew) {
       this.#stores.transaction(() => {
@@ -116,7 +118,7 @@ export class Admissions {
         if (isNewKey) this.#stores.idempotency.add(owner, named.key, named, now);
       });
     }
-    return { admitted: true, quota: rateLimitFields(standings, now, () => (isNew ? 1 : 0)) };
+    return { admitted: true, quota: rateLimitFields(usages, now, () => (isNew ? 1 : 0)) };
   }
 
   /** A network's meter counts for the addresses in it, under ten times their plan, or what the operator set for it. */
@@ -130,20 +132,29 @@ export class Admissions {
     return [payer, { id: token.id, account, rules: token.rules, maxCostMicroUsd: token.maxCostMicroUsd }];
   }
 
-  #standings(subjects: readonly Subject[], target: Target | undefined, now: number): Standing[] {
-    return subjects.flatMap((subject) => standingsOf(subject, this.#stores.counters, target, now));
+  #usages(subjects: readonly Subject[], target: RuleTarget | undefined, now: number): RuleUsage[] {
+    return subjects.flatMap((subject) => usagesOf(subject, this.#stores, target, now));
   }
 
-  standings(claims: Claims, now: number, operation?: JobOperation): Standing[] {
-    return this.#standings(this.#subjects(claims, operation, now), undefined, now);
+  usages(claims: Claims, now: number, operation?: JobOperation): RuleUsage[] {
+    return this.#usages(this.#subjects(claims, operation, now), undefined, now);
+  }
+
+  /** Of the rules that uploads are held against. */
+  uploadUsages(request: UploadRequest, now: number): RuleUsage[] {
+    const operation = request.isShare ? "network" : undefined;
+    return this.#usages(this.#subjects(request, operation, now), "upload", now);
   }
 
   #count(request: AdmitRequest, subjects: readonly Subject[], now: number): void {
-    const { admission, idempotency, owner } = request;
+    const { admission, idempotency, owner, webhookInput } = request;
     const job = this.#jobOf(request, countersOf(subjects, request), now);
-    const keep =
-      idempotency && (() => this.#stores.idempotency.add(owner, idempotency.key, { ...idempotency, admission }, now));
-    this.#stores.admit(job, keep);
+    const { idempotency: keys, outbox } = this.#stores;
+    const keep = () => {
+      if (idempotency) keys.add(owner, idempotency.key, { ...idempotency, admission }, now);
+      if (webhookInput !== undefined) outbox.keepInput(admission, webhookInput);
+    };
+    this.#stores.admit(job, idempotency || webhookInput !== undefined ? keep : undefined);
   }
 
   #jobOf(request: AdmitRequest, counters: string, now: number): Omit<Job, "turn"> {
@@ -196,16 +207,16 @@ export class Admissions {
   }
 }
 
-/** What may have been called before: by its key, or by a token that was revoked since. */
+/** What is checked before the rules: the idempotency key, and the token's revocation. */
 interface Known extends Pick<AdmitRequest, "owner" | "bearer" | "idempotency"> {
   readonly admission: string | undefined;
 }
 
 /** A hit costs nothing and takes no place. */
 const free = { reserveMicroUsd: 0, joined: true };
-const isMoney = ({ unit }: Standing) => unit === "usd";
+const isMoney = ({ unit }: RuleUsage) => unit === "usd";
 
-function countersOf(subjects: readonly Subject[], target: Target): string {
+function countersOf(subjects: readonly Subject[], target: RuleTarget): string {
   const [payers = [], tokens = []] = subjects.map(({ id, rules }) => {
     const keys = appliedRules(id, rules, target).flatMap(({ rule, scope }) => {
       return rule.unit === "requests" ? [windowKey(rule.per, scope)] : [];
@@ -222,11 +233,15 @@ function requireAmounts({ reserveMicroUsd, inputBytes }: Pick<AdmitRequest, "res
   }
 }
 
-function refuse(standings: readonly Standing[], asked: Parameters<typeof decide>[1], now: number): Refusal | undefined {
-  const verdict = decide(standings, asked, now);
+export function refuse(
+  usages: readonly RuleUsage[],
+  asked: Parameters<typeof decide>[1],
+  now: number,
+): Refusal | undefined {
+  const verdict = decide(usages, asked, now);
   if (verdict.allowed) return undefined;
   const { code, detail, retryAfterSeconds } = verdict;
-  const quota = rateLimitFields(standings, now);
+  const quota = rateLimitFields(usages, now);
   return { admitted: false, code, detail, quota, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }
 

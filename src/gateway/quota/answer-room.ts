@@ -1,10 +1,10 @@
-// Where the text of a large answer is held until all of it is here: one buffer for one answer after the other.
+// Holds the text of a large answer until it is complete. All answers use one buffer, one after the other.
 
 export class AnswerRoom {
   #room: ArrayBufferLike | undefined;
   #users = 0;
 
-  /** The buffer is kept as long as somebody may have a use for it. */
+  /** The buffer is kept while `act` runs, or another call of this. */
   async during<T>(act: () => Promise<T>): Promise<T> {
     this.#users += 1;
     try {
@@ -15,7 +15,10 @@ export class AnswerRoom {
     }
   }
 
-  /** All of a text, of the same limit each time, valid until the next one; undefined where it breaks off or is too large. It is read to its end in any case. */
+  /**
+   * Reads a whole text into the buffer. It is valid until the next call, whose limit must be the same. Undefined if the
+   * text breaks off or is too large; it is always read to its end.
+   */
   async hold(text: ReadableStream<Uint8Array>, limitBytes: number): Promise<Uint8Array | undefined> {
     const reader = text.getReader({ mode: "byob" });
     let room = new Uint8Array(this.#room ?? new ArrayBuffer(limitBytes + 1));

@@ -1,10 +1,11 @@
-// Admissions that others have a say in: the meter of the caller's network, and the app's budget.
+// Admissions for which another object must be asked: the meter of the caller's /48, or the app's budget (BUDGET).
 import { type Admissions, lost, needsLease, needsNetwork, type Verdict } from "./admissions.ts";
 import type { BudgetSlices } from "./budget-slices.ts";
 import type { Endings } from "./endings.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { AdmitAnswer, AdmitRequest, Amendment } from "./metering.ts";
 import type { Network } from "./network.ts";
+import { networkAway } from "./network-away.ts";
 import type { OwedEnd } from "./network-ends.ts";
 import { dayOf } from "./periods.ts";
 import type { Released } from "./released.ts";
@@ -102,20 +103,13 @@ export class AskedAdmissions {
     return typeof verdict === "symbol" ? networkAway : verdict;
   }
 
-  /** What it admitted for nothing: a debt until it has heard of it. */
+  /** The network's meter admitted a share that is not needed: an end that it must be told of until it has heard it. */
   #releaseShare(end: OwedEnd): void {
     const { stores, clock, arm } = this.#meter;
     stores.transaction(() => {
       stores.touch(clock());
-      stores.networkEnds.owe(end, clock());
+      stores.networkEnds.add(end, clock());
     });
     arm();
   }
 }
-
-const networkAway: AdmitAnswer = {
-  admitted: false,
-  code: "METER_UNAVAILABLE",
-  detail: "The quota of the caller's network cannot be asked.",
-  retryAfterSeconds: 1,
-};

@@ -1,4 +1,4 @@
-// What a meter's alarm begins and does not wait for: so much of a kind at once.
+// Work that a meter's alarm starts and does not wait for, a limited number of one kind at once.
 import { framesOf, nameOfFault } from "../../errors.ts";
 
 export class BesideAlarm {

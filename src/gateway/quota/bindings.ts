@@ -15,7 +15,10 @@ export class Bindings {
     this.#chain = new Chain(stores);
   }
 
-  /** The relay's first word counts; what a notice said before it was nobody's word. */
+  /**
+   * Notes the upstream's id. The first id that the relay tells counts; one that only a notice has told is replaced by
+   * it.
+   */
   bind({ admission, upstreamId }: Binding, now: number): void {
     const job = this.#stores.jobs.find(admission);
     if (!job || isOfAnother(job, upstreamId)) return;
@@ -30,7 +33,7 @@ export class Bindings {
     const bound = { ...job, boundAt: now, doubtedAt: null };
     const due = Math.min(dueAt(bound, now), job.doubtedAt === null && job.dueAt > now ? job.dueAt : Infinity);
     const change = { upstreamId, boundAt: now, expiresAt: expiresAt(bound) };
-    /** The first question's time is mostly there already. */
+    /** Most jobs keep the due time that they were admitted with. */
     const isDueAnew = due !== job.dueAt || job.doubtedAt !== null;
     this.#stores.jobs.update(job, isDueAnew ? { ...change, dueAt: due, doubtedAt: null } : change);
     const { owner, idempotencyKey, admission } = job;
@@ -38,7 +41,10 @@ export class Bindings {
     if (job.retryOf !== null) this.#chain.accept(job, now);
   }
 
-  /** A notice had named it before; its end, if there was one, was assumed, and nothing of what it made was kept. */
+  /**
+   * The relay confirms an id that only a notice had told. An end seen under that id was booked as assumed and its
+   * output was not kept: now it is fetched again.
+   */
   #prove(job: Job, upstreamId: string, now: number): void {
     this.#stores.jobs.update(job, { upstreamId, guessed: 0 });
     if (job.endedAt !== null) this.#stores.debts.owe(job.admission, "untold", now, now);
@@ -58,8 +64,8 @@ export class Bindings {
   }
 
   /**
-   * A notice told of the job, and the upstream does not say its end yet: the alarm asks soon. Of a job whose id is not
-   * known yet the notice's id is asked about, unless the relay names the true one before.
+   * A notice said that the job ended, but the upstream does not say so yet: the alarm asks again soon. If the job's id
+   * is not known yet, the alarm asks about the notice's id, unless the relay tells the true one first.
    */
   lookAgain({ admission, upstreamId }: Binding, now: number): void {
     const named = this.#stores.jobs.find(admission);
@@ -79,7 +85,7 @@ export class Bindings {
     this.#stores.single(() => this.#stores.change(job, () => this.#stores.jobs.update(job, change)));
   }
 
-  /** Told late, it raises what was assumed at the job's end. */
+  /** Adds text that the caller was given. If the job has ended with an assumed charge, that charge is raised. */
   handOut(admission: string, { upstreamId, pieces, textBytes, whole }: HandedOut, now: number): void {
     const named = this.#stores.jobs.find(admission);
     const job = named && this.#chain.newestOf(named);
@@ -104,7 +110,7 @@ export class Bindings {
   }
 }
 
-/** A retry is of the job that it was admitted for, and of no other. */
+/** A retry runs the upstream job that it was admitted for: any other id is wrong. */
 function isOfAnother({ retryOf, upstreamId }: Job, named: string): boolean {
   return retryOf !== null && upstreamId !== named;
 }

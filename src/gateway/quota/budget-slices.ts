@@ -1,15 +1,16 @@
-// How a meter comes by its slice of the app's budget: one question at a time for all that wait.
-import { inTime } from "../../wire/in-time.ts";
-import { answersWithinMs, type Remote } from "../../wire/remote.ts";
+// How a meter leases its slice of the app's budget. One call of BUDGET at a time serves all admissions that wait.
+
+import { answersWithinMs, type Remote } from "../../durable/remote.ts";
+import { inTime } from "../../isolate/in-time.ts";
 import type { Budget, LeaseAnswer } from "./budget.ts";
 import type { Counters } from "./counters.ts";
 import type { Leases } from "./leases.ts";
 import type { AdmitAnswer } from "./metering.ts";
 
-const retryReportMs = 10_000;
-/** Each question admits one that waits at least. */
+export const retryReportMs = 10_000;
+/** Each answer of BUDGET admits or refuses at least one waiting admission, so this bounds nothing in practice. */
 const maxRounds = 1000;
-/** What was refused is refused so long without asking again. */
+/** A refusal is repeated this long without asking BUDGET again. */
 const refusedMs = 2000;
 
 /** What slices need of a meter; read at each use, since a failed transaction reads its stores anew. */
@@ -43,6 +44,7 @@ export class BudgetSlices {
   readonly #withinMs: number;
   #underWay: Promise<LeaseAnswer | undefined> | undefined;
   #reporting: Promise<void> | undefined;
+  #reports = 0;
   #waiting = 0;
   #refused: Refusal | undefined;
 
@@ -53,7 +55,10 @@ export class BudgetSlices {
     this.#budget = budget;
   }
 
-  /** Asks for slices until the admission has an answer of its own; undefined means that it needs one more. */
+  /**
+   * Asks for slices until `again()` has an answer for this admission. While it returns undefined, another slice is
+   * needed.
+   */
   async admit({ needed, day, clock, again }: Wanted): Promise<AdmitAnswer> {
     this.#waiting += needed;
     try {
@@ -82,7 +87,9 @@ export class BudgetSlices {
     const day = dayNow();
     const consumedMicroUsd = this.#meter.counters.consumed(day);
     const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd: this.#waiting };
-    /** The budget forgets the old slice when it is asked, so nobody may be admitted on it meanwhile. */
+    /**
+     * BUDGET forgets the old slice when it is asked for a new one, so nothing may be admitted on the old one meanwhile.
+     */
     this.#meter.transaction(() => this.#meter.leases.postpone(day, clock() + retryReportMs));
     try {
       const answer = await inTime(this.#withinMs, this.#budget().lease(request));
@@ -102,17 +109,30 @@ export class BudgetSlices {
   #remembered(needed: number, day: number, now: number): Refusal["answer"] | undefined {
     const refused = this.#refused;
     if (!refused || needed < refused.needed || refused.day !== day) return undefined;
-    /** A clock that went back makes no refusal last. */
+    /** If the clock was set back, the refusal does not last longer. */
     return now < refused.until && refused.until <= now + refusedMs ? refused.answer : undefined;
   }
 
-  /** What was leased and not used goes back, and what changed since is said. Never beside a lease: it would undo it. */
+  /** While a report runs, the alarm need not ring for the next one. */
+  get isReporting(): boolean {
+    return this.#reports > 0;
+  }
+
+  /**
+   * Returns what was leased and not used, and reports what was spent. It never runs beside `#lease`, whose new slice it
+   * would give back.
+   */
   async report(clock: () => number): Promise<void> {
-    while (this.#underWay) await this.#underWay;
-    this.#reporting ??= this.#report(clock).finally(() => {
-      this.#reporting = undefined;
-    });
-    await this.#reporting;
+    this.#reports++;
+    try {
+      while (this.#underWay) await this.#underWay;
+      this.#reporting ??= this.#report(clock).finally(() => {
+        this.#reporting = undefined;
+      });
+      await this.#reporting;
+    } finally {
+      this.#reports--;
+    }
   }
 
   async #report(clock: () => number): Promise<void> {

@@ -1,7 +1,8 @@
 // BUDGET: the ceiling of the whole app. Meters lease slices of it, so that they never promise more than it holds.
-import { DurableObject } from "cloudflare:workers";
+
 import { type Config, readConfig } from "../../config.ts";
-import { migrate } from "../../wire/migrate.ts";
+import { CheckedObject } from "../../durable/checked-object.ts";
+import { migrate } from "../../durable/migrate.ts";
 import { keptDays } from "./leases.ts";
 import { dayMs, dayOf, daysOf, endOf, type Period } from "./periods.ts";
 
@@ -61,7 +62,7 @@ const soonSeconds = 1;
 /** A slice is for so many requests like this one, and never more than such a part of what is left. */
 const requestsASlice = 20;
 const partASlice = 1000;
-export class Budget extends DurableObject<Env> {
+export class Budget extends CheckedObject {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
   readonly #sql: SqlStorage;
@@ -106,7 +107,7 @@ export class Budget extends DurableObject<Env> {
     return { ceilings: this.#ceilings(), day: sumOf("day"), month: sumOf("month") };
   }
 
-  /** Goes before the deployment's settings. Slices that are out stay good until their lease ends. */
+  /** Overrides the deployment's settings. Slices that are leased already stay valid until their lease ends. */
   setCeilings(ceilings: Ceilings): void {
     this.#sql.exec("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?)", JSON.stringify(ceilings));
   }
@@ -123,7 +124,7 @@ export class Budget extends DurableObject<Env> {
     return ofMonth < ofDay ? { microUsd: ofMonth, period: "month" } : { microUsd: ofDay, period: "day" };
   }
 
-  /** By the day that was asked about: here midnight may have been already. */
+  /** Uses the day of the request: it may be past midnight here already. */
   #refuse({ microUsd, period }: { microUsd: number; period: Period }, day: number, needed: number): LeaseAnswer {
     const at = day * dayMs;
     const { slack } = this.#sum(daysOf(period, at));

@@ -1,6 +1,8 @@
-// A job and its retries are one upstream job: each retry that the upstream accepted takes the place of the one before.
+// A job and its retries run one upstream job. Example: A fails, its retry B fails, its retry C completes. A, B and C
+// are a chain, C is the newest, and only C is charged.
 import { handedOutPrice } from "./charge.ts";
 import type { Job } from "./job.ts";
+import { endedJob, provenName } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
 
 export class Chain {
@@ -10,11 +12,22 @@ export class Chain {
     this.#stores = stores;
   }
 
-  /** The one admission that may still be settled or corrected; undefined where its row is gone. */
+  /**
+   * The one admission of the chain that may still be settled or corrected; undefined if its row is gone. A doubtful
+   * retry (the upstream's answer was lost) is skipped if a later retry was accepted: what is heard of the job is the
+   * later one's.
+   */
   newestOf(job: Job): Job | undefined {
-    let newest: Job | undefined = job;
+    let newest: Job | undefined = (job.boundAt === null ? this.laterThan(job) : undefined) ?? job;
     while (newest && newest.successor !== null) newest = this.#stores.jobs.find(newest.successor);
     return newest;
+  }
+
+  /** The last accepted retry, if it was admitted after this one. */
+  laterThan({ retryOf, turn }: Job): Job | undefined {
+    const before = retryOf === null ? undefined : this.#stores.jobs.find(retryOf);
+    const last = before && this.newestOf(before);
+    return last && last.turn > turn ? last : undefined;
   }
 
   /** The admission that the owner's id of the job names: a retry is answered under the same id. */
@@ -25,26 +38,44 @@ export class Chain {
     return first;
   }
 
-  /** The upstream runs the job again: one charge for all its runs, the retry's, which takes over what they cost and handed out. */
+  /**
+   * The upstream accepted the retry. All runs together are one charge, that of the retry: it takes over what earlier
+   * runs cost and handed out.
+   */
   accept(retry: Job, now: number): void {
-    const { jobs } = this.#stores;
-    for (const older of this.before(retry)) {
-      const { pieces, textBytes } = older;
-      const earlierCost = Math.max(retry.earlierCost, older.earlierCost, statedOf(older));
-      const earlierText = Math.max(retry.earlierText, older.earlierText, textOf(older));
-      if (pieces > 0 || textBytes > 0 || earlierCost > retry.earlierCost || earlierText > retry.earlierText) {
-        const handed = { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes };
-        jobs.update(retry, { ...handed, earlierCost, earlierText });
-        jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0, earlierText: 0 });
-      }
-      const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);
-      jobs.update(older, { noticed: 1, successor: older.successor ?? retry.admission });
-      this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);
-      this.#stores.debts.pay(older.admission, "webhook");
-    }
+    const later = this.laterThan(retry);
+    if (later) this.#takeOver(retry, later, now);
+    else for (const older of this.before(retry)) this.#takeOver(older, retry, now);
   }
 
-  /** Those that are known to have been run, oldest first. */
+  #takeOver(older: Job, retry: Job, now: number): void {
+    const { jobs } = this.#stores;
+    const { pieces, textBytes } = older;
+    const earlierCost = Math.max(retry.earlierCost, older.earlierCost, statedOf(older));
+    const earlierText = Math.max(retry.earlierText, older.earlierText, textOf(older));
+    if (pieces > 0 || textBytes > 0 || earlierCost > retry.earlierCost || earlierText > retry.earlierText) {
+      const handed = { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes };
+      jobs.update(retry, { ...handed, earlierCost, earlierText });
+      jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0, earlierText: 0 });
+    }
+    const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);
+    jobs.update(older, { noticed: 1, successor: older.successor ?? retry.admission });
+    this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);
+    this.#stores.debts.pay(older.admission, "webhook");
+    this.#stores.debts.pay(older.admission, "input");
+    if (retry.noticed === 0) this.#stores.outbox.handInput(older.admission, retry.admission);
+    else this.#stores.outbox.forgetInput(older.admission);
+    for (const name of [older.admission, provenName(older)]) this.#dropFailure(name);
+  }
+
+  /** The failure of an earlier run is no longer the job's answer. */
+  #dropFailure(name: string): void {
+    const { debts } = this.#stores;
+    const owed = debts.result(name);
+    if (owed && endedJob(new TextDecoder().decode(owed))?.status !== "COMPLETED") debts.pay(name, "result");
+  }
+
+  /** The earlier runs of the retry's chain, oldest first. */
   before(retry: Job): Job[] {
     const before: Job[] = [];
     let next = retry.retryOf;

@@ -1,4 +1,5 @@
-// What an ended job is charged: by what was stated, else by what was handed out or reserved. Pure functions of the row.
+// What an ended job is charged: the cost that its answer stated, or else what was handed out or reserved. Pure
+// functions of the row.
 import type { JobState } from "../../contract/states.ts";
 import { findModel } from "../../models/index.ts";
 import type { Job } from "./job.ts";
@@ -33,7 +34,9 @@ function trueCost(cost: unknown): number | undefined {
   return Number.isSafeInteger(whole) ? whole + 0 : undefined;
 }
 
-/** Nobody will tell: the upstream knows the job no more, cannot be reached, or never answered. */
+/**
+ * The charge if the job's end will never be known: the upstream forgot the job, cannot be reached, or never answered.
+ */
 export function assumedCharge(job: Job): Charge {
   return { microUsd: Math.max(unknownCost(job), job.earlierCost), assumed: true };
 }
@@ -41,19 +44,25 @@ export function assumedCharge(job: Job): Charge {
 function unknownCost(job: Job): number {
   const { reserved, doubtedAt, hasNotice, seen, seenAt, admittedAt, ttlMs } = job;
   if (job.pieces > 0 || job.textBytes > 0) return handedOutPrice(job);
-  if (!isHeardOf(job)) return doubtedAt !== null || hasNotice ? 0 : reserved;
+  if (!isKnownUpstream(job)) return doubtedAt !== null || hasNotice ? 0 : reserved;
   const neverStarted = seen === "IN_QUEUE" && seenAt !== null && seenAt >= admittedAt + ttlMs;
   return neverStarted ? 0 : reserved;
 }
 
-/** The relay told that the upstream took it, or a notice did: a retry's id is that of its job before. */
-function isHeardOf({ boundAt, upstreamId, retryOf, noticeAt }: Job): boolean {
+/**
+ * Whether the relay or a notice said that the upstream has the job. A retry's id proves nothing: it is the earlier
+ * run's.
+ */
+function isKnownUpstream({ boundAt, upstreamId, retryOf, noticeAt }: Job): boolean {
   return boundAt !== null || (retryOf === null ? upstreamId !== null : noticeAt !== null);
 }
 
 const bytesPerToken = 4;
 
-/** Of the text that its owner was given, at most the reservation; all of it where the model is not paid by tokens. */
+/**
+ * The price of the text that the owner was given, at most the reservation. If the model is not paid by tokens, it is
+ * the whole reservation.
+ */
 export function handedOutPrice({ model, inputBytes, pieces, textBytes, reserved }: Job): number {
   if (pieces === 0 && textBytes === 0) return 0;
   const usage = {

@@ -1,6 +1,6 @@
-// A client's webhook on its way: signed as standardwebhooks.com has it, and never to a host that is not public.
-import { postWebhook, type Send } from "../../wire/webhook.ts";
-import { refuseTarget } from "../../wire/webhook-target.ts";
+// Delivers a client's webhook: signed as standardwebhooks.com specifies, and only to public hosts.
+import { postWebhook, type Send } from "../../http/webhook.ts";
+import { refuseTarget } from "../../http/webhook-target.ts";
 
 const encoder = new TextEncoder();
 const secretPrefix = "whsec_";
@@ -12,8 +12,8 @@ export interface ClientWebhook {
   readonly body: Uint8Array;
 }
 
-export interface Surroundings {
-  /** Newest first; each signs, so that a receiver may change over in its own time. */
+export interface DeliveryDeps {
+  /** Newest first. Each of them signs, so that a receiver can rotate its secret at any time. */
   readonly secrets: readonly string[];
   /** Hosts that are allowed though they are not public. */
   readonly hosts: readonly string[];
@@ -21,16 +21,16 @@ export interface Surroundings {
   readonly now: number;
 }
 
-export async function deliverWebhook({ id, url, body }: ClientWebhook, around: Surroundings): Promise<boolean> {
-  const refused = refuseTarget(url, around.hosts);
+export async function deliverWebhook({ id, url, body }: ClientWebhook, deps: DeliveryDeps): Promise<boolean> {
+  const refused = refuseTarget(url, deps.hosts);
   if (refused) {
     console.warn(JSON.stringify({ webhook: id, problem: refused }));
     return false;
   }
-  const timestamp = String(Math.floor(around.now / 1000));
-  const signatures = await Promise.all(around.secrets.map((secret) => sign(secret, id, timestamp, body)));
+  const timestamp = String(Math.floor(deps.now / 1000));
+  const signatures = await Promise.all(deps.secrets.map((secret) => sign(secret, id, timestamp, body)));
   const headers = { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures.join(" ") };
-  return postWebhook(url, body, headers, around.send);
+  return postWebhook(url, body, headers, deps.send);
 }
 
 async function sign(secret: string, id: string, timestamp: string, body: Uint8Array): Promise<string> {

@@ -95,7 +95,7 @@ export class Counters {
     if (token) token.changed = true;
   }
 
-  /** What a row counts for; by a sign of -1 it is taken back. */
+  /** Counts a row; with the sign -1 it is taken back. */
   count(job: Job, sign: 1 | -1): void {
     this.payer.count(job, sign);
     this.countPlace(job, sign);

@@ -1,13 +1,16 @@
-// What a meter owes until it is done, whichever call was lost: the end of a job to its webhook, and to its owner.
+// What a meter must still do about a job's end: bring its webhook's body, or keep its result. Each debt is a row until
+// it is done, so that no lost call loses it.
 import { Bodies } from "./bodies.ts";
 import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
 
 /**
- * `webhook`: nobody has brought the body yet. `untold`: a notice alone told of the end, and its owner has not asked.
- * `result`: KV has not taken it yet, and it lies here.
+ * - `webhook`: the client's webhook is without a body.
+ * - `untold`: only a notice told of the end; the owner has not asked for it.
+ * - `result`: KV has not taken the result, so it is kept here.
+ * - `input`: kept for the webhook of a retry, until none can be made.
  */
-export type DebtKind = "webhook" | "untold" | "result";
+export type DebtKind = "webhook" | "untold" | "result" | "input";
 
 export interface Debt extends Record<string, SqlStorageValue> {
   admission: string;
@@ -55,7 +58,7 @@ export class Debts {
     return this.#sql.exec(query, admission, kind).toArray().length > 0;
   }
 
-  /** Undefined where KV has it, or nobody has. */
+  /** Undefined if KV has it, or there is none. */
   result(admission: string): Uint8Array | undefined {
     const body = this.#tables.has("debts") ? this.#results.read(admission) : undefined;
     return body && body.byteLength > 0 ? body : undefined;

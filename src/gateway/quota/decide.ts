@@ -1,10 +1,10 @@
 // Whether a request is admitted: a pure function of the rules, what of them is used, the request and the time.
 import type { ErrorCode } from "../../errors.ts";
-import type { Rule } from "../rules.ts";
+import type { Rule } from "../operator-settings/rules.ts";
 import { usdText } from "./amounts.ts";
 
-/** A rule as it stands for one account, in whole units: requests, jobs, micro-USD. */
-export interface Standing {
+/** A rule and what one account has used of it, in whole units: requests, jobs, bytes, micro-USD. */
+export interface RuleUsage {
   readonly name: string;
   readonly unit: Rule["unit"];
   /** What it counts, for people: "in a minute", "of this day". */
@@ -15,14 +15,16 @@ export interface Standing {
   readonly used: number;
   readonly reserved: number;
   readonly windowSeconds: number | undefined;
-  /** When no more than this is used any longer; undefined where a job's end frees it, infinite where nothing does. */
+  /** When the usage falls to `used`. Undefined if only a job's end frees it, infinite if nothing does. */
   freesTo(used: number): number | undefined;
 }
 
-export interface Asked {
+export interface Demand {
   readonly reserveMicroUsd: number;
-  /** It rides on a job that has its place already. */
+  /** It joins another request's job, which has its place already. */
   readonly joined?: boolean;
+  /** Of an upload. */
+  readonly bytes?: number;
 }
 
 export type Verdict =
@@ -37,17 +39,20 @@ export type Verdict =
     };
 export type Refused = Extract<Verdict, { allowed: false }>;
 
-/** A job's end is not foreseen: come back soon. */
+/** A job may end at any time: come back soon. */
 const soonSeconds = 1;
 
-const codes = { requests: "RATE_LIMITED", jobs: "TOO_MANY_JOBS", usd: "QUOTA_EXCEEDED" } as const satisfies Record<
-  Rule["unit"],
-  ErrorCode
->;
+const codes = {
+  requests: "RATE_LIMITED",
+  jobs: "TOO_MANY_JOBS",
+  usd: "QUOTA_EXCEEDED",
+  bytes: "QUOTA_EXCEEDED",
+  stored: "QUOTA_EXCEEDED",
+} as const satisfies Record<Rule["unit"], ErrorCode>;
 
-/** Of several rules in the way the one that lasts longest is told, so that nobody comes back in vain. */
-export function decide(standings: readonly Standing[], asked: Asked, now: number): Verdict {
-  const refused = standings.flatMap((standing) => refusal(standing, asked, now) ?? []);
+/** If several rules refuse, the one with the longest wait is told: coming back earlier would be in vain. */
+export function decide(usages: readonly RuleUsage[], demand: Demand, now: number): Verdict {
+  const refused = usages.flatMap((usage) => refusal(usage, demand, now) ?? []);
   return refused.reduce<Verdict>((worst, next) => (worst.allowed || waitOf(next) > waitOf(worst) ? next : worst), {
     allowed: true,
   });
@@ -55,27 +60,30 @@ export function decide(standings: readonly Standing[], asked: Asked, now: number
 
 const waitOf = ({ retryAfterSeconds }: Refused) => retryAfterSeconds ?? Number.POSITIVE_INFINITY;
 
-function refusal(standing: Standing, asked: Asked, now: number): Refused | undefined {
-  const { unit, name, limit, used } = standing;
-  const needed = neededOf(standing, asked);
+function refusal(usage: RuleUsage, demand: Demand, now: number): Refused | undefined {
+  const { unit, name, limit, used } = usage;
+  const needed = neededOf(usage, demand);
   if (needed === 0 || used + needed <= limit) return undefined;
-  const retryAfterSeconds = needed > limit ? undefined : waitFor(standing, needed, now);
-  return { allowed: false, rule: name, code: codes[unit], detail: describe(standing, needed), retryAfterSeconds };
+  const retryAfterSeconds = needed > limit ? undefined : waitFor(usage, needed, now);
+  return { allowed: false, rule: name, code: codes[unit], detail: describe(usage, needed), retryAfterSeconds };
 }
 
 /** What a request takes of a rule. */
-export function neededOf({ unit }: Standing, { reserveMicroUsd, joined }: Asked): number {
+export function neededOf({ unit }: RuleUsage, { reserveMicroUsd, joined, bytes = 0 }: Demand): number {
   if (joined && unit === "jobs") return 0;
+  if (unit === "bytes" || unit === "stored") return bytes;
   return unit === "usd" ? reserveMicroUsd : 1;
 }
 
-function waitFor({ limit, used, reserved, freesTo }: Standing, needed: number, now: number): number | undefined {
+function waitFor({ limit, used, reserved, freesTo }: RuleUsage, needed: number, now: number): number | undefined {
   if (reserved > 0 && used - reserved + needed <= limit) return soonSeconds;
   const at = freesTo(limit - needed) ?? now;
   return at === Number.POSITIVE_INFINITY ? undefined : Math.max(soonSeconds, Math.ceil((at - now) / 1000));
 }
 
-function describe({ unit, name, scope, limit, used }: Standing, needed: number): string {
+function describe({ unit, name, scope, limit, used }: RuleUsage, needed: number): string {
+  if (unit === "bytes" || unit === "stored")
+    return `${name}: ${needed} bytes would exceed the ${limit} bytes ${scope}, of which ${used} are used`;
   if (unit !== "usd") return `${name}: more than ${limit} ${unit} ${scope}`;
   const ceiling = `the ${usdText(limit)} USD ${scope}, of which ${usdText(used)} are used`;
   return `${name}: ${usdText(needed)} USD would exceed ${ceiling}`;

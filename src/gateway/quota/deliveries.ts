@@ -51,7 +51,7 @@ export class Deliveries {
     try {
       await this.#deliver(notice);
     } catch (error) {
-      // What cannot be written counts as a try that failed.
+      // What cannot be written is like a try that the object did not outlive.
       logFault(notice, error);
     } finally {
       this.#take(notice, -1);

@@ -1,6 +1,7 @@
-// How jobs end at a payer's meter: each once, by the first who sees it, or by what must be assumed.
+// How jobs end at a payer's meter. Each ends once: by the first call that tells its end, or by an assumption if none
+// does.
+import { limits } from "../../contract/limits.ts";
 import { isFinal } from "../../contract/states.ts";
-import { bytesOfText } from "../text-bytes.ts";
 import type { Bindings } from "./bindings.ts";
 import { Chain } from "./chain.ts";
 import { assumedCharge, type Charge, chargeOf, isFarOff } from "./charge.ts";
@@ -8,14 +9,15 @@ import { isShare, type Job } from "./job.ts";
 import { dueAt, lastAnswerMs } from "./job-timing.ts";
 import type { End } from "./jobs.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { Binding, Ending, HandedOut, Settled } from "./metering.ts";
+import type { Binding, Ending, HandedOut, KnownEnd, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
+import { bytesOfText } from "./text-bytes.ts";
 
 export class Endings {
   readonly #stores: MeterStores;
   readonly #bindings: Bindings;
   readonly #chain: Chain;
-  /** Assumed while the alarm was late: the question that was due is asked nevertheless. */
+  /** Jobs whose end was assumed because the alarm was late. The alarm asks the upstream about them nevertheless. */
   #unasked: Job[] = [];
 
   constructor(stores: MeterStores, bindings: Bindings) {
@@ -25,8 +27,9 @@ export class Endings {
   }
 
   /**
-   * Also of what was assumed to be lost meanwhile: an upload may last. A retry that was seen to run has taken over what its
-   * job costs, and stays. False where it is not known.
+   * Removes an admission that the upstream never had, even if it was already assumed to be lost: a slow upload may
+   * outlast that deadline. An accepted retry stays, since it carries the cost of earlier runs. False if the admission
+   * is unknown.
    */
   release(admission: string, now: number): boolean {
     const job = this.#stores.jobs.find(admission);
@@ -39,15 +42,16 @@ export class Endings {
 
   settle(ending: Ending, now: number): Settled {
     const named = this.#stores.jobs.find(ending.admission);
-    const job = named && this.#settledBy(named, ending);
-    if (!job || isStale(job, ending)) return this.#unchanged(job ?? named, ending);
+    const job = named && this.#settledBy(named, ending, now);
+    if (!job || isStale(job, ending, now)) return this.#unchanged(job ?? named, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
-      if (ending.upstreamId !== null && !this.#mayBeRefused(job, ending)) {
-        if (ending.isUnproven) this.#bindings.guessWithin(job, ending.upstreamId, now);
-        else this.#bindings.bindWithin(job, ending.upstreamId, now);
+      const upstreamId = idOf(job, ending);
+      if (upstreamId !== null && !this.#mayBeRefused(job, ending)) {
+        if (ending.isUnproven) this.#bindings.guessWithin(job, upstreamId, now);
+        else this.#bindings.bindWithin(job, upstreamId, now);
       }
       if (isFinal(ending.status)) this.#settle(job, ending, now);
       else if (job.endedAt === null) this.#stores.jobs.update(job, { seen: ending.status, seenAt: ending.askedAt });
@@ -58,7 +62,7 @@ export class Endings {
     });
   }
 
-  /** Its owner has seen the end, or it is kept. */
+  /** The owner has seen the end, or its result is kept: the `untold` debt is paid. */
   #toldOf({ admission }: Job, { status }: Ending): void {
     const { debts } = this.#stores;
     if (isFinal(status) && debts.owes(admission, "untold"))
@@ -76,15 +80,22 @@ export class Endings {
     };
   }
 
-  /** The newest of the chain. What ended and is something else now was run again, whether that was heard of or not. */
-  #settledBy(named: Job, { status, askedAt }: Ending): Job | undefined {
+  /**
+   * The admission that an answer settles: the newest of the chain. If that one has ended and the answer shows another
+   * status, the job was retried since, although the meter was not told that the retry was accepted. Then the answer is
+   * of that retry.
+   */
+  #settledBy(named: Job, { status, askedAt }: Pick<Ending, "status" | "askedAt">, now: number): Job | undefined {
     const newest = this.#chain.newestOf(named);
     if (!newest || newest.status === null || newest.status === status) return newest;
-    const retry = this.#stores.jobs.findUnboundRetryOf(named.admission);
-    return retry && askedAt >= retry.admittedAt ? retry : newest;
+    const retry = this.#stores.jobs.findUnboundRetryOf(named.admission, newest.turn);
+    return retry && !isBefore(askedAt, retry.admittedAt, now) ? retry : newest;
   }
 
-  /** The failure that a retry was asked for, and not the retry's own. What ended otherwise, or was assumed to, was run again. */
+  /**
+   * Whether FAILED may be the earlier run's failure, seen again because the upstream refused the retry. It cannot be if
+   * the earlier run ended otherwise.
+   */
   #mayBeRefused(job: Job, { status }: Ending): boolean {
     if (job.retryOf === null || job.boundAt !== null || status !== "FAILED") return false;
     const before = this.#chain.before(job).at(-1);
@@ -95,7 +106,7 @@ export class Endings {
     if (job.endedAt !== null && !job.assumed) return;
     const said = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
     const charge = ending.isUnproven ? { ...said, assumed: true } : said;
-    /** An assumption is corrected by a truth, not by another assumption; what a notice names can only raise it. */
+    /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
     const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
     if (job.endedAt !== null && charge.assumed && !isRaised) return;
     if (charge.assumed && ending.status === "COMPLETED") log(job, said.assumed ? noCost : onlyNoticed);
@@ -104,7 +115,7 @@ export class Endings {
     this.#stores.end(job, endOf(charge, ending.status, endedAt), now);
   }
 
-  /** What an address's meter tells its network's. */
+  /** Called in the meter of a /48: the job of one of its addresses has ended. */
   endShare(admission: string, { charged, assumed, endedAt }: ShareEnd, now: number): void {
     const job = this.#stores.jobs.find(admission);
     if (!job) return;
@@ -120,13 +131,20 @@ export class Endings {
     const job = this.#stores.jobs.find(admission) ?? known;
     const { webhook } = known;
     this.#stores.transaction(() => {
-      this.#stores.outbox.add(admission, webhook, body, now);
+      const hasInput = this.#stores.outbox.add(admission, webhook, body, now);
       this.#stores.debts.pay(admission, "webhook");
       this.#stores.jobs.update(job, { noticed: 1 });
+      if (!hasInput) return;
+      const retryUntil = mayBeRetriedUntil(job);
+      if (retryUntil > now) this.#stores.debts.owe(admission, "input", now, retryUntil);
+      else this.#stores.outbox.forgetInput(admission);
     });
   }
 
-  /** The upstream does not know the job, or knows it no more. What a notice alone named was never known to be this job. */
+  /**
+   * The upstream does not know the job (any more). If only a notice named its id, that id was wrong: it is forgotten,
+   * and the job stays open.
+   */
   forget({ admission, upstreamId }: Binding, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);
     /** The relay may have named the true one meanwhile. */
@@ -138,14 +156,24 @@ export class Endings {
       );
   }
 
-  /** Of a job that made something the books do not say what. */
-  lastWord(admission: string): string | undefined {
+  lastWord(admission: string): Pick<KnownEnd, "status" | "newest"> {
     const named = this.#stores.jobs.find(admission);
-    const status = named && this.#chain.newestOf(named)?.status;
-    return status && status !== "COMPLETED" ? JSON.stringify({ status }) : undefined;
+    const { status, admission: newest } = (named && this.#chain.newestOf(named)) ?? {};
+    return { status: status ?? undefined, newest };
   }
 
-  /** Nobody will ever learn of its end. */
+  /**
+   * The admission that an answer is of: the job's own, or a retry's. Undefined for an answer from before an accepted
+   * retry.
+   */
+  runOf(ending: Pick<Ending, "admission" | "status" | "askedAt">, now: number): string | undefined {
+    const named = this.#stores.jobs.find(ending.admission);
+    const job = named && this.#settledBy(named, ending, now);
+    if (job && isStale(job, ending, now)) return undefined;
+    return job?.admission ?? ending.admission;
+  }
+
+  /** Ends a job whose end will never be known. */
   assume(admission: string, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);
     if (job) this.#stores.transaction(() => this.#assume(job, now));
@@ -154,17 +182,19 @@ export class Endings {
   #assume(job: Job, now: number): void {
     log(job, "no answer: its end is assumed");
     const charge = this.#isPaidElsewhere(job) ? nothingMore : assumedCharge(job);
-    // A truth that comes later is told under the first admission, and must find the one that is charged.
+    // A cost that becomes known later is told under the first admission. Accepting the retry links the two, so that it
+    // corrects the right one.
     if (charge.microUsd > 0 && isDoubtfulRetry(job)) this.#chain.accept(job, now);
     this.#stores.end(job, endOf(charge, "TIMED_OUT", Math.max(now, job.admittedAt)), now);
   }
 
-  /** Nobody knows whether the upstream ran the job again; another of its chain is charged for it, or will be. */
+  /** A doubtful retry of a job that another admission of the chain pays, or will pay. */
   #isPaidElsewhere(job: Job): boolean {
-    return isDoubtfulRetry(job) && this.#chain.before(job).some((older) => older.endedAt === null || older.charged > 0);
+    const pays = (other: Job) => other.endedAt === null || other.charged > 0;
+    return isDoubtfulRetry(job) && (this.#chain.laterThan(job) !== undefined || this.#chain.before(job).some(pays));
   }
 
-  /** Before anything is read or admitted: what is over holds no place, also where the alarm is late. */
+  /** Ends expired jobs before anything is read or admitted, so that a late alarm blocks nobody's place. */
   endOverdue(now: number): void {
     const over = this.#stores.jobs.expired(now).filter((job) => !isAsked(job) || job.expiresAt + lastAnswerMs <= now);
     if (over.length === 0) return;
@@ -178,7 +208,10 @@ export class Endings {
     return this.#unasked.length > 0;
   }
 
-  /** Jobs to ask about, their next question put off; those that nobody can be asked about end. Within a transaction. */
+  /**
+   * Takes the jobs that the alarm must ask about now, and sets their next due time. Expired jobs without an upstream id
+   * are ended as assumed. Within a transaction.
+   */
   claimDue(now: number, count: number): Job[] {
     const asked = this.#unasked.splice(0, count);
     for (const job of this.#stores.jobs.due(now)) {
@@ -194,12 +227,25 @@ export class Endings {
   }
 }
 
-/** Whose end the upstream may tell: one whose id is known. */
+/** Whether the upstream can be asked about the job: its id must be known. */
 function isAsked(job: Job): boolean {
   return job.upstreamId !== null && !isShare(job);
 }
 
-/** By the relay, or as the job that it runs again. */
+/** The upstream keeps a job that came to no good end for so long. */
+function mayBeRetriedUntil({ status, endedAt }: Job): number {
+  return endedAt !== null && (status === "FAILED" || status === "TIMED_OUT") ? endedAt + limits.runRetentionMs : 0;
+}
+
+/**
+ * The upstream id that an end proves. The end of a doubtful retry proves that the upstream ran it, under the id of the
+ * first run.
+ */
+function idOf(job: Job, { upstreamId, status }: Ending): string | null {
+  return upstreamId ?? (isDoubtfulRetry(job) && isFinal(status) ? job.upstreamId : null);
+}
+
+/** Whether the job's id is certain: the relay told it, or it is a retry, whose id is known from the start. */
 function isNamed({ boundAt, retryOf }: Job): boolean {
   return boundAt !== null || retryOf !== null;
 }
@@ -210,14 +256,19 @@ function isDoubtfulRetry({ boundAt, retryOf }: Job): boolean {
 
 const nothingMore: Charge = { microUsd: 0, assumed: true };
 
-/** What a notice named before the relay did, and the relay named another one. */
+/** A notice named one id, and the relay another one since: the notice was of another job. */
 function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boolean {
   return ending.isUnproven === true && boundAt !== null && upstreamId !== ending.upstreamId;
 }
 
-/** What was asked before a retry was accepted says nothing of the retry. */
-function isStale({ retryOf, boundAt }: Job, { askedAt }: Ending): boolean {
-  return retryOf !== null && boundAt !== null && askedAt < boundAt;
+/** An answer to a question asked before the retry was accepted is of the earlier run. */
+function isStale({ retryOf, boundAt }: Job, { askedAt }: Pick<Ending, "askedAt">, now: number): boolean {
+  return retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now);
+}
+
+/** A moment in the future means that the clock was set back: then nothing counts as before it. */
+function isBefore(askedAt: number, at: number, now: number): boolean {
+  return askedAt < at && at <= now;
 }
 
 /** Nothing of it is news. */
@@ -226,7 +277,7 @@ function isSettled(job: Job, { status, media = [] }: Ending): boolean {
   return job.endedAt === null ? job.seen === status : job.assumed === 0;
 }
 
-/** A webhook hands out what a job made before it came to no good end, as a status does. */
+/** The output in a webhook's body: it is handed out to the client, just as a status answer is. */
 function outputOf(body: string): HandedOut {
   const { output } = JSON.parse(body) as { readonly output?: unknown };
   const pieces = Array.isArray(output) ? output.length : 1;

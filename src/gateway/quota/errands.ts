@@ -1,21 +1,24 @@
-// What a meter's alarm does outside: asks the upstream about jobs, pays debts, delivers webhooks, tells the network of ends.
+// The calls that a meter's alarm makes: it asks the upstream about jobs, pays debts, delivers webhooks, and tells a
+// network's meter of ends.
 import { type Config, readConfig } from "../../config.ts";
 import { limits } from "../../contract/limits.ts";
 import { isFinal } from "../../contract/states.ts";
-import type { Send } from "../../wire/webhook.ts";
-import { keepResult, keptBytes, provenName } from "../kept-result.ts";
-import { signingKeysOf } from "../signing.ts";
+import type { Send } from "../../http/webhook.ts";
+import { signingKeysOf } from "../identity/signing.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import { Chain } from "./chain.ts";
 import { deliverWebhook } from "./client-webhook.ts";
 import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
 import type { Job } from "./job.ts";
+import { admissionIn, type Keeping, keepResult, keptBytes, provenName } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
-import type { AskedJob, AskUpstream, DescribeEnd, Ending, UpstreamAnswer } from "./metering.ts";
+import type { Ending } from "./metering.ts";
 import type { Network } from "./network.ts";
 import type { OwedEnd } from "./network-ends.ts";
 import type { Notice } from "./outbox.ts";
+import { uploadFile } from "./upload-file.ts";
+import type { AskedJob, AskUpstream, DescribeEnd, UpstreamAnswer } from "./upstream-poll.ts";
 
 /** The meter whose errands they are. */
 export interface SendingMeter {
@@ -39,7 +42,7 @@ export class Errands {
     this.#meter = meter;
   }
 
-  /** One large answer after the other: what is held of each is the memory of the object's neighbours, too. */
+  /** Large answers are read one after the other: the objects of an isolate share its memory. */
   async follow(job: Job): Promise<UpstreamAnswer> {
     const over = Promise.withResolvers<void>();
     const turn = () => {
@@ -57,9 +60,8 @@ export class Errands {
   async #follow(job: Job, turn: () => Promise<void>): Promise<UpstreamAnswer> {
     const asked = this.#askedOf(job);
     if (!asked) return "unknown";
-    const { admission, upstreamId, first } = asked;
+    const { admission, upstreamId, first, isUnproven } = asked;
     const askedAt = this.#meter.clock();
-    const isUnproven = isUnprovenOf(job);
     let text: Uint8Array | undefined;
     const keep = async (passing: ReadableStream<Uint8Array>) => {
       text = await this.#room.hold(passing, keptBytes);
@@ -79,7 +81,9 @@ export class Errands {
   #askedOf(job: Job): AskedJob | undefined {
     const { model, upstreamId, owner, admission } = job;
     const first = new Chain(this.#meter.stores).firstOf(job);
-    return upstreamId === null ? undefined : { model, upstreamId, owner, admission, first };
+    return upstreamId === null
+      ? undefined
+      : { model, upstreamId, owner, admission, first, isUnproven: isUnprovenOf(job) };
   }
 
   async #settleAnswer(
@@ -91,26 +95,32 @@ export class Errands {
   ): Promise<void> {
     const { status, costMicroUsd, completedAt, body, isTaken } = answer;
     const told = isTaken ? text : body;
-    // It may be another's job: who has its handle may read it, and nobody is told.
+    // An id that only a notice named may be another user's job. Its media is not listed, and its result is kept under a
+    // name that only a handle with this very id leads to.
     const media = asked.isUnproven ? undefined : answer.media;
     // A list of the owner's jobs names a retry by its own admission, too.
     const names = asked.isUnproven ? [provenName(asked)] : [...new Set([first, asked.admission])];
-    const unkept = told === undefined ? [] : await this.#unkept(names, told);
+    const run = this.#meter.endings.runOf({ ...asked, status }, now);
+    const kept = run === undefined || told === undefined ? undefined : { names, run, body: told };
+    const unkept = kept && (await this.#unkept(kept));
     const { wantsNotice, admission } = this.#meter.endings.settle(
       { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && told !== undefined) this.#meter.endings.notify(admission, told, now);
-    if (told !== undefined) this.#oweResults(names, unkept, told, now);
+    if (kept && unkept) this.#oweResults(names, unkept, kept.body, now);
   }
 
-  /** Those whose result KV has not taken. */
-  async #unkept(names: readonly string[], body: string | Uint8Array): Promise<string[]> {
-    const kept = await Promise.all(names.map((name) => keepResult(this.#env.IMAGES, name, body)));
+  /** Those of its names under which KV has not taken it. */
+  async #unkept({ names, run, body }: Omit<Keeping, "name"> & { readonly names: readonly string[] }) {
+    const kept = await Promise.all(names.map((name) => keepResult(this.#env.IMAGES, { name, run, body })));
     return names.filter((_, at) => !kept[at]);
   }
 
-  /** What KV has is not followed by an older answer that was owed. */
+  /**
+   * Keeps a debt for each name that KV did not take. For a name that KV took, an older owed result is dropped, so that
+   * it cannot overwrite the new one.
+   */
   #oweResults(names: readonly string[], unkept: readonly string[], body: string | Uint8Array, now: number): void {
     const { debts } = this.#meter.stores;
     const kept = names.filter((name) => !unkept.includes(name) && debts.owes(name, "result"));
@@ -131,7 +141,14 @@ export class Errands {
 
   #isPaid(debt: Debt): Promise<boolean> {
     if (debt.kind === "result") return this.#keepOwed(debt);
+    if (debt.kind === "input") return this.#forgetInput(debt);
     return debt.kind === "webhook" ? this.#bringBody(debt) : this.#keepUntold(debt);
+  }
+
+  async #forgetInput({ admission }: Debt): Promise<boolean> {
+    const { stores } = this.#meter;
+    stores.transaction(() => stores.outbox.forgetInput(admission));
+    return true;
   }
 
   /** Its owner has not asked: the answer is kept before the upstream forgets it. */
@@ -146,21 +163,29 @@ export class Errands {
   }
 
   async #keepOwed(debt: Debt): Promise<boolean> {
-    const body = this.#meter.stores.debts.result(debt.admission);
-    return body === undefined || this.#isTooLate(debt) || (await this.#unkept([debt.admission], body)).length === 0;
+    const { admission: name } = debt;
+    const body = this.#meter.stores.debts.result(name);
+    if (body === undefined || this.#isTooLate(debt)) return true;
+    // A retry that was accepted has ended this debt.
+    const run = this.#meter.endings.lastWord(admissionIn(name)).newest ?? name;
+    return keepResult(this.#env.IMAGES, { name, run, body });
   }
 
-  /** Of an end that somebody saw and did not tell, or that had to be assumed. Where nobody can say more, its status is told. */
+  /**
+   * Brings the body of a client's webhook if the request that saw the end did not, or if the end was assumed. If the
+   * answer cannot be had any more, the webhook carries the status alone.
+   */
   async #bringBody(debt: Debt): Promise<boolean> {
     const { admission } = debt;
     const { stores, endings, describeEnd, clock } = this.#meter;
     const job = stores.jobs.find(admission);
-    if (!job || job.webhook === null || job.noticed === 1) return true;
+    if (!job) return this.#forgetInput(debt);
+    if (job.webhook === null || job.noticed === 1) return true;
     const answer = await this.follow(job);
     const seen = stores.jobs.find(admission);
     if (!seen || seen.noticed === 1) return true;
-    // It may be another's job, whose handle is for nobody.
-    if (isUnprovenOf(seen)) return this.#isTooLate(debt);
+    // The id may be another user's job: no webhook tells of it.
+    if (isUnprovenOf(seen)) return this.#isTooLate(debt) && this.#forgetInput(debt);
     const asked = this.#askedOf(seen);
     if (asked && seen.status !== null && (isOver(answer) || this.#isTooLate(debt)))
       endings.notify(admission, describeEnd(asked, seen.status), clock());
@@ -172,7 +197,15 @@ export class Errands {
       () => true,
       () => false,
     );
-    if (told) this.#meter.stores.transaction(() => this.#meter.stores.networkEnds.told(end));
+    if (told) this.#meter.stores.transaction(() => this.#meter.stores.networkEnds.remove(end));
+  }
+
+  /** Uploads that are over. Without a bucket there is nothing to remove. */
+  async removeFiles(keys: string[]): Promise<void> {
+    const bucket = (this.#env as Partial<Env>).MEDIA;
+    await bucket?.delete(keys.map(uploadFile));
+    const { stores } = this.#meter;
+    stores.transaction(() => stores.uploads.filesRemoved(keys));
   }
 
   /** Whether it was received. */
@@ -193,7 +226,7 @@ function isOver(answer: UpstreamAnswer): boolean {
   return answer === "unknown" || (typeof answer === "object" && isFinal(answer.status));
 }
 
-/** Nobody but a notice has named its id. */
+/** Whether only a notice has told the job's id. */
 function isUnprovenOf({ boundAt, guessed, retryOf }: Job): boolean {
   return (boundAt === null || guessed === 1) && retryOf === null;
 }

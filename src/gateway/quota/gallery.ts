@@ -1,5 +1,5 @@
 // The media of an owner's finished jobs, for as long as their links live.
-import type { GalleryCursor, GalleryRow } from "./metering.ts";
+import type { GalleryCursor, GalleryRow } from "./gallery-calls.ts";
 import type { Tables } from "./tables.ts";
 
 interface Row extends GalleryRow, Record<string, SqlStorageValue> {}
@@ -66,7 +66,9 @@ export class Gallery {
       .toArray();
   }
 
-  /** The row stays until its time is over: who tells of the job's end later does not bring it back. */
+  /**
+   * The row stays, marked as removed, until the link expires: a late report of the job's end must not list it again.
+   */
   remove(owner: string, key: string): void {
     if (!this.#tables.has("media")) return;
     this.#sql.exec("UPDATE media SET removed = 1 WHERE owner = ? AND key = ?", owner, key);

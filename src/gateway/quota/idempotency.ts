@@ -1,4 +1,4 @@
-// Idempotency keys: a day long the same key and body are the same admission, whatever became of it.
+// Idempotency keys. For a day the same key and body stand for the same admission, whatever became of it.
 import { dayMs } from "./periods.ts";
 import type { Tables } from "./tables.ts";
 
@@ -6,7 +6,7 @@ interface Row extends Record<string, SqlStorageValue> {
   owner: string;
   key: string;
   fingerprint: string;
-  /** Of a large body, whose fingerprint is that of its beginning; null until it has passed. */
+  /** The digest of a large body, whose fingerprint covers only its first bytes. Null until the body has streamed by. */
   digest: string | null;
   admission: string;
   upstreamId: string | null;
@@ -34,7 +34,7 @@ export class Idempotency {
     return this.#sql.exec<Row>(query, owner, key, now).toArray()[0];
   }
 
-  /** Goes before an older one of the same key. */
+  /** Replaces an older row of the same key. */
   add(owner: string, key: string, { fingerprint, admission, upstreamId }: NewRow, now: number) {
     this.#tables.need("idempotency");
     this.#sql.exec(

@@ -4,13 +4,13 @@ import { isShare, type Job } from "./job.ts";
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
 
-/** An admission that nobody bound by then was lost on its way; longer than any submit may take. */
+/** An admission without an upstream id counts as lost after this. No submit takes as long. */
 const unboundMs = 10 * minuteMs;
 /** The upstream counts a ttl from when it got the job. */
 const graceMs = minuteMs;
-/** So long a notice may take to tell of a job that nobody knows of. */
+/** How long a doubtful admission waits for a notice. */
 const doubtMs = minuteMs;
-/** A network's place is not held longer by an address's job whose end got lost. */
+/** How long a network's meter holds the place of an address's job whose end got lost. */
 const shareMs = 60 * minuteMs;
 /** A question comes so early that the upstream still knows the job. */
 const earlyMs = 15 * secondMs;
@@ -20,7 +20,7 @@ const askLongMs = 10 * minuteMs;
 const spread = 0.25;
 /** After a notice whose end the upstream does not confirm. */
 const looksMs = [2 * secondMs, 10 * secondMs, 30 * secondMs];
-/** So long the last question may take before what it would have told is assumed. */
+/** How long the last question may take. After that the job's end is assumed. */
 export const lastAnswerMs = minuteMs;
 
 export type Timed = Pick<

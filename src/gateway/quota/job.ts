@@ -4,11 +4,11 @@ import type { Kind } from "../../models/model.ts";
 import type { MeteredJob, PlanClaim } from "./metering.ts";
 
 /** `joined` shares another admission's job and pays nothing; `network` is an address's job in the meter of its /48. */
-export type JobOperation = "run" | "runsync" | "retry" | "openai" | "joined" | "network";
+export type JobOperation = "run" | "runsync" | "retry" | "openai" | "lb" | "joined" | "network";
 
 export type Job = {
   readonly admission: string;
-  /** Admissions are numbered in the order of their meter, whatever the clock did. */
+  /** The number of the admission in its meter: the order of admissions, even if the clock was set back. */
   readonly turn: number;
   readonly owner: string;
   /** A token's that narrows, or the payer's own. */
@@ -34,7 +34,7 @@ export type Job = {
   upstreamId: string | null;
   /** When the meter heard that the upstream took it. */
   boundAt: number | null;
-  /** 1 where a notice alone named it: the relay's word goes before. */
+  /** 1 if only a notice has told it: the relay's id replaces it. */
   guessed: 0 | 1;
   doubtedAt: number | null;
   /** What the upstream last said of it while it was open, and when it was asked. */
@@ -55,14 +55,14 @@ export type Job = {
   earlierText: number;
   readonly hasNotice: 0 | 1;
   webhook: string | null;
-  /** 1 once its webhook's body is in the outbox, or nobody will bring one. */
+  /** 1 once its webhook's body is in the outbox, or will never come. */
   noticed: 0 | 1;
   readonly idempotencyKey: string | null;
   readonly network: string | null;
   /** How it ended; null while it is open. */
   status: JobState | null;
   charged: number;
-  /** 1 where nobody said what it cost. */
+  /** 1 if no answer stated the cost. */
   assumed: 0 | 1;
   endedAt: number | null;
 };
@@ -83,7 +83,10 @@ export function amountsOf({ endedAt, reserved, charged, assumed }: Job): Amounts
   return assumed ? { known: 0, assumed: charged, reserved: 0 } : { known: charged, assumed: 0, reserved: 0 };
 }
 
-/** Its end is not asked for, nobody waits for its webhook, and the app's budget hears of it elsewhere. */
+/**
+ * A share is an address's job in its network's meter. The address's own meter asks for its end, delivers its webhook
+ * and reports it to the budget.
+ */
 export function isShare({ operation }: Pick<Job, "operation">): boolean {
   return operation === "network";
 }

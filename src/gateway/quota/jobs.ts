@@ -35,7 +35,7 @@ export class Jobs {
   readonly #tables: Tables;
   readonly #open = new Map<string, Job>();
   readonly #ended: EndedCounts;
-  /** No open job is due, or expires, before; undefined where all must be looked at. */
+  /** No open job is due or expires before this moment. Undefined if all must be looked at. */
   #dueNotBefore: number | undefined;
   #expiryNotBefore: number | undefined;
 
@@ -76,9 +76,9 @@ export class Jobs {
     return this.#open.get(admission);
   }
 
-  /** A retry whose acceptance nobody told of: it waits for its answer, or was assumed to be lost. */
-  findUnboundRetryOf(admission: string): Job | undefined {
-    const isUnbound = (job: Job) => job.retryOf === admission && job.boundAt === null;
+  /** A later retry that was never reported as accepted: it is still open, or was assumed to be lost. */
+  findUnboundRetryOf(admission: string, afterTurn: number): Job | undefined {
+    const isUnbound = (job: Job) => job.retryOf === admission && job.boundAt === null && job.turn > afterTurn;
     for (const job of this.#open.values()) {
       if (isUnbound(job)) return job;
     }

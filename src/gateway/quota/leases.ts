@@ -1,4 +1,4 @@
-// The meter's side of the app's budget: what it may still promise of a day, and what it owes a report of.
+// The meter's side of the app's budget: what it may still admit on each day, and which days it must report.
 
 export interface Lease {
   readonly day: number;
@@ -35,11 +35,11 @@ export class Leases {
   }
 
   /** The day's money changed after its last report. */
-  owe(day: number, now: number): void {
+  scheduleReport(day: number, now: number): void {
     if (!this.#days.has(day)) this.postpone(day, now + reportAfterMs);
   }
 
-  /** Nobody may be admitted on the day's slice any more, and its report is due then. */
+  /** Ends the day's slice, so that nothing more is admitted on it, and makes its report due at `until`. */
   postpone(day: number, until: number): void {
     this.#days.set(day, { day, allowance: 0, until });
   }

@@ -1,21 +1,24 @@
-// A meter's one alarm: when it rings, and what it does then. It waits for its questions, so that no more of them are asked at
-// once; deliveries, debts, reports and ends for the network go on beside it.
-import { OneAlarm } from "../../wire/one-alarm.ts";
+// A meter's one alarm: when it rings, and what it does then. It awaits its questions to the upstream, which bounds how
+// many run at once. Deliveries, debts, reports and ends for the network's meter run beside it.
+import { OneAlarm } from "../../durable/one-alarm.ts";
 import { BesideAlarm } from "./beside-alarm.ts";
-import type { BudgetSlices } from "./budget-slices.ts";
+import { type BudgetSlices, retryReportMs } from "./budget-slices.ts";
 import { Deliveries } from "./deliveries.ts";
 import type { Endings } from "./endings.ts";
 import type { Errands } from "./errands.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import { dayMs } from "./periods.ts";
+import type { UploadAdmissions } from "./upload-admissions.ts";
 
 /** Questions, debts, and ends for the network, of each under way at once. */
 const atOnce = 6;
+/** R2 deletes as many by one call. */
+const filesAtOnce = 1000;
 /** What goes on beside the alarm is mostly done by then. */
 const quickMs = 100;
 /** Clocks of machines differ by less. */
 const toleranceMs = 5_000;
-/** Of a payer who is silent for so long nothing is kept but what the operator set. */
+/** After this long without a sign of the payer, only the operator's settings are kept. */
 const keptMs = 70 * dayMs;
 
 /** The meter whose alarm it is. */
@@ -24,6 +27,7 @@ interface RingingMeter {
   readonly endings: Endings;
   readonly errands: Errands;
   readonly slices: BudgetSlices;
+  readonly uploads: UploadAdmissions;
   readonly clock: () => number;
 }
 
@@ -34,6 +38,7 @@ export class MeterAlarm {
   readonly #deliveries: Deliveries;
   readonly #telling: BesideAlarm;
   readonly #paying: BesideAlarm;
+  readonly #removing: BesideAlarm;
   #rings = 0;
   /** By the clock, which may be set back. */
   #lastAt: number;
@@ -46,6 +51,7 @@ export class MeterAlarm {
     const ended = () => this.#armBeside();
     this.#telling = new BesideAlarm(atOnce, ended);
     this.#paying = new BesideAlarm(atOnce, ended);
+    this.#removing = new BesideAlarm(1, ended);
     this.#deliveries = new Deliveries({ stores, clock, deliver: (notice) => errands.deliver(notice), ended });
     this.#alarm = new OneAlarm(ctx, "user-meter", () => this.#ring(), this.#armedAt());
   }
@@ -65,20 +71,34 @@ export class MeterAlarm {
   }
 
   #dueAt(): number {
-    const { jobs, leases, networkEnds, debts } = this.#meter.stores;
+    const { jobs, networkEnds, debts, uploads } = this.#meter.stores;
     const ends = this.#telling.free > 0 ? networkEnds.nextDue() : undefined;
     const owed = this.#paying.free > 0 ? debts.nextDue() : undefined;
-    const moments = [jobs.nextDue(), this.#deliveries.nextDue(), leases.nextDue(), ends, owed];
+    const files = this.#removing.free > 0 ? uploads.nextDue() : undefined;
+    const moments = [jobs.nextDue(), this.#deliveries.nextDue(), this.#reportDueAt(), ends, owed, files];
     return Math.min(...moments.map((at) => at ?? Number.POSITIVE_INFINITY));
   }
 
-  /** It was armed for all that the rows say, and rings at what the state says at the latest; one that is late is gone. */
+  /** One that is under way needs no ring, unless this object dies of it. */
+  #reportDueAt(): number | undefined {
+    const { stores, slices, clock } = this.#meter;
+    const dueAt = stores.leases.nextDue();
+    return dueAt !== undefined && slices.isReporting ? Math.max(dueAt, clock() + retryReportMs) : dueAt;
+  }
+
+  /**
+   * When the stored alarm rings, as far as the rows and the stored state tell. Undefined if that moment has passed: the
+   * alarm may be lost.
+   */
   #armedAt(): number | undefined {
     const at = Math.min(this.#dueAt(), this.#meter.stores.alarmAt ?? Number.POSITIVE_INFINITY);
     return Number.isFinite(at) && at > Date.now() ? at : undefined;
   }
 
-  /** When there may be nothing to keep any more: a webhook may have been the last of it. */
+  /**
+   * When to check whether the meter can be emptied: when the payer has been silent for `keptMs`, and at once if the
+   * last due row is gone by then.
+   */
   #emptyAt(now: number): number {
     const { stores } = this.#meter;
     const silentAt = stores.activeAt + keptMs;
@@ -86,7 +106,10 @@ export class MeterAlarm {
     return stores.isWorthless(now, keptMs) ? now : now + keptMs;
   }
 
-  /** What ends while the alarm rings is armed for at its end: rows that are done by then wake nobody. */
+  /**
+   * Work that ends while the alarm rings need not arm it: `#ring` does so at its end, without the rows that are done by
+   * then.
+   */
   #armBeside(): void {
     if (this.#rings === 0) this.arm();
   }
@@ -106,25 +129,28 @@ export class MeterAlarm {
   }
 
   async #work(now: number): Promise<void> {
-    const { stores, endings, errands, slices, clock } = this.#meter;
-    const { jobs, notices, ends, debts } = stores.transaction(() => ({
+    const { stores, endings, errands, slices, uploads, clock } = this.#meter;
+    uploads.endOverdue();
+    const { jobs, notices, ends, debts, files } = stores.transaction(() => ({
       jobs: endings.claimDue(now, atOnce),
       notices: this.#deliveries.claim(now),
       ends: stores.networkEnds.claim(now, this.#telling.free),
       debts: stores.debts.claim(now, this.#paying.free),
+      files: this.#removing.free > 0 ? stores.uploads.claimFiles(now, filesAtOnce) : [],
     }));
     const asked = jobs.map((job) => errands.follow(job));
     const beside = Promise.all([
       ...notices.map((notice) => this.#deliveries.begin(notice)),
       ...debts.map((debt) => this.#paying.begin(errands.pay(debt))),
       ...ends.map((end) => this.#telling.begin(errands.tellNetwork(end))),
-      slices.report(clock),
+      ...(files.length > 0 ? [this.#removing.begin(errands.removeFiles(files))] : []),
+      slices.report(clock).finally(() => this.#armBeside()),
     ]);
     this.#ctx.waitUntil(beside);
     await Promise.all([...asked, Promise.race([beside, scheduler.wait(quickMs)])]);
   }
 
-  /** Gone, as if there had been nobody: the next row makes the tables anew. */
+  /** Deletes all storage, as if the payer had never called. The next row makes the tables again. */
   async #empty(): Promise<void> {
     await this.#ctx.blockConcurrencyWhile(async () => {
       await this.#alarm.stop();

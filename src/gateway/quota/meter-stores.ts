@@ -1,6 +1,8 @@
-// All that a meter keeps, in SQL and in memory, and the transaction that holds the two together. An admission writes its
-// own row and nothing else: memory counts it at once, the state with whatever ends next, and an object that wakes in
-// between counts from the rows.
+// All that a meter keeps, in SQL and in memory, and the transaction that holds the two together.
+//
+// An admission writes one row and nothing else. The counters in memory include it at once; their stored copy (the row
+// of `state`) is written with the next transaction. An object that wakes in between adds the rows that the copy does
+// not include.
 import type { Settings } from "./account-settings.ts";
 import type { Counters } from "./counters.ts";
 import type { Debts } from "./debts.ts";
@@ -14,9 +16,11 @@ import type { NetworkEnds, ShareEnd } from "./network-ends.ts";
 import type { Outbox } from "./outbox.ts";
 import { dayOf } from "./periods.ts";
 import type { Revocations } from "./revocations.ts";
+import type { SpendByDay } from "./spend.ts";
+import type { UploadRows } from "./upload-rows.ts";
 import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.ts";
 
-/** So many rows at most are counted anew when the object wakes. */
+/** The most rows that a waking object has to count. */
 const maxUncounted = 500;
 /** How long a webhook's body may take before the meter asks for it. */
 const bringMs = 10_000;
@@ -76,6 +80,12 @@ export class MeterStores {
   get gallery(): Gallery {
     return this.#open.gallery;
   }
+  get uploads(): UploadRows {
+    return this.#open.uploads;
+  }
+  get spend(): SpendByDay {
+    return this.#open.spend;
+  }
   get activeAt(): number {
     return this.#open.activeAt;
   }
@@ -96,11 +106,12 @@ export class MeterStores {
   }
 
   /**
-   * One statement, and so all or nothing by itself; a transaction costs as much again. That is for the first row of all,
-   * for what must be written beside the row, and for when many rows are not counted in the state.
+   * Writes the admission's row. One statement is atomic by itself, and a transaction would double its price. A
+   * transaction is used for a meter's first row, if something must be written beside the row, and if too many rows are
+   * not in the stored counters.
    */
   admit(job: Omit<Job, "turn">, beside?: () => void): void {
-    /** The clock went back beyond the days that are told apart: they are made of the rows again. */
+    /** The clock went back to a day that is no longer counted on its own: its money is counted from the rows again. */
     const today = dayOf(job.admittedAt);
     if (today < this.counters.payer.money.from) this.counters.recount(this.jobs.all(), today - keptDays);
     const work = () => {
@@ -111,7 +122,7 @@ export class MeterStores {
       this.touch(row.admittedAt);
       this.#open.lastClaim = claimOf(row);
       if (row.admission > this.#open.newest) this.#open.newest = row.admission;
-      if (isOwedToBudget(row)) this.leases.owe(dayOf(row.admittedAt), row.admittedAt);
+      if (isOwedToBudget(row)) this.leases.scheduleReport(dayOf(row.admittedAt), row.admittedAt);
       beside?.();
     };
     const isLong = this.#open.turn - this.#open.countedTurn >= maxUncounted;
@@ -138,12 +149,12 @@ export class MeterStores {
     );
   }
 
-  /** One statement that changes nothing of what the state counts. */
+  /** One statement that makes no table, and changes nothing of what the state counts. */
   single(work: () => void): void {
     this.#orReread(work);
   }
 
-  /** Where SQL went back, memory reads anew what it knows. */
+  /** If SQL rolled back, the state in memory is read again. */
   #orReread<T>(work: () => T): T {
     try {
       return work();
@@ -174,7 +185,9 @@ export class MeterStores {
       outboxDueAt: this.outbox.nextDue() ?? null,
       networkDueAt: this.networkEnds.nextDue() ?? null,
       debtsDueAt: this.debts.nextDue() ?? null,
+      uploadsDueAt: this.uploads.nextDue() ?? null,
       tables: this.#open.tables.made,
+      ...(this.spend.isFollowed && { followsSpend: true }),
     };
     if (!this.isBorn && state.activeAt === 0) return;
     const json = JSON.stringify(state);
@@ -188,7 +201,7 @@ export class MeterStores {
   /** The one way that what a row counts for changes. */
   change(job: Job, apply: () => void): void {
     this.counters.count(job, -1);
-    apply();
+    this.spend.follow(job, this.#clock(), apply);
     this.counters.count(job, 1);
   }
 
@@ -196,7 +209,7 @@ export class MeterStores {
   end(job: Job, end: End, now: number): void {
     const owed = isOwedToBudget(job);
     this.change(job, () => (job.endedAt === null ? this.jobs.end(job, end) : this.jobs.correct(job, end)));
-    if (owed || isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
+    if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, end, now);
     if (job.noticed === 0) this.#oweWebhook(job, now);
     for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
@@ -205,36 +218,46 @@ export class MeterStores {
   /** A large body was read: what it was admitted at was the least that its model can cost. */
   amend(job: Job, change: Partial<Job>, now: number): void {
     this.change(job, () => this.jobs.update(job, change));
-    if (isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
+    if (isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
   }
 
   /** The upstream never had it. */
   remove(job: Job, now: number): void {
     this.counters.count(job, -1);
     this.jobs.remove(job);
-    if (isOwedToBudget(job)) this.leases.owe(dayOf(job.admittedAt), now);
+    this.spend.takeBack(job, now);
+    if (isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, null, now);
-    const { owner, idempotencyKey, admission } = job;
+    const { owner, idempotencyKey, admission, webhook } = job;
+    if (webhook !== null) this.outbox.forgetInput(admission);
     if (idempotencyKey !== null) this.idempotency.free(owner, idempotencyKey, admission);
   }
 
   #tellNetwork({ admission, network }: Job, end: End | null, now: number): void {
-    if (network !== null) this.networkEnds.owe({ admission, network, end: end && shareEndOf(end) }, now);
+    if (network !== null) this.networkEnds.add({ admission, network, end: end && shareEndOf(end) }, now);
   }
 
-  /** Whoever saw the end brings the body in a moment; of an end that is assumed the truth may be late. */
+  /**
+   * The request that saw the end brings the webhook's body in a moment. After an assumed end, wait longer: the true
+   * answer may still come.
+   */
   #oweWebhook({ admission, webhook, upstreamId, assumed }: Job, now: number): void {
-    if (webhook === null || upstreamId === null) return;
-    this.debts.owe(admission, "webhook", now, now + (assumed ? truthMs : bringMs));
+    if (webhook === null) return;
+    if (upstreamId === null) this.outbox.forgetInput(admission);
+    else this.debts.owe(admission, "webhook", now, now + (assumed ? truthMs : bringMs));
   }
 
   /** By the rows; answers which counters were something else. */
   recount(): readonly string[] {
-    return this.isBorn ? this.transaction(() => this.counters.recount(this.jobs.all())) : [];
+    if (!this.isBorn) return [];
+    return this.transaction(() => [...this.counters.recount(this.jobs.all()), ...this.uploads.counts.recount()]);
   }
 
   reset(now: number): void {
-    this.transaction(() => this.counters.payer.reset(now));
+    this.transaction(() => {
+      this.counters.payer.reset(now);
+      this.uploads.counts.reset();
+    });
   }
 
   /** The clock was set back: what waits for a moment by the other clock is due now, and put off anew. */
@@ -242,7 +265,8 @@ export class MeterStores {
     if (!this.isBorn) return;
     this.transaction(() => {
       this.#open.activeAt = Math.min(this.#open.activeAt, now);
-      for (const waiting of [this.jobs, this.outbox, this.debts, this.networkEnds]) waiting.hurry(now);
+      const waiting = [this.jobs, this.outbox, this.debts, this.networkEnds, this.uploads];
+      for (const store of waiting) store.hurry(now);
     });
   }
 
@@ -252,12 +276,15 @@ export class MeterStores {
       this.idempotency.prune(now);
       this.gallery.prune(now);
       this.leases.prune(dayOf(now));
+      this.uploads.counts.prune(now);
+      this.spend.prune(now);
     });
   }
 
-  /** Nothing waits for anything, and what was kept for its time is out of it. */
+  /** Nothing is due any more, and the payer has been silent for `keptMs`. */
   isWorthless(now: number, keptMs: number): boolean {
-    const owed = [this.leases, this.outbox, this.networkEnds, this.debts].some((due) => due.nextDue() !== undefined);
+    const waiting = [this.leases, this.outbox, this.networkEnds, this.debts, this.uploads];
+    const owed = waiting.some((due) => due.nextDue() !== undefined);
     if (owed || this.jobs.openCount > 0 || this.activeAt + keptMs > now) return false;
     return this.settings.areUsual(now) && this.revocations.areOver(now);
   }

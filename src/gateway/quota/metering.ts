@@ -1,8 +1,9 @@
-// What the relay asks of a payer's meter, and what it is told: the words that both sides share.
+// The calls of a payer's meter that the relay makes, and their types.
 import type { JobState } from "../../contract/states.ts";
 import type { ErrorCode } from "../../errors.ts";
 import type { Kind } from "../../models/model.ts";
-import type { Rule } from "../rules.ts";
+import type { Rule } from "../operator-settings/rules.ts";
+import type { GalleryRow } from "./gallery-calls.ts";
 
 /** The upstream took the admission's job, and calls it so. */
 export interface Binding {
@@ -10,7 +11,7 @@ export interface Binding {
   readonly upstreamId: string;
 }
 
-/** Which plan a caller comes with, and who says so; the operator's override in the meter goes before it. */
+/** Which plan a caller claims, and what says so. The operator's override in the meter wins. */
 export interface PlanClaim {
   readonly plan: string;
   readonly planFrom: "token" | "session" | "default";
@@ -38,30 +39,38 @@ export interface Terms extends Claims {
 export interface AdmitRequest extends Terms {
   readonly admission: string;
   readonly owner: string;
-  /** What the operator's revocations are held against, at once and not only within 20 s. */
+  /** Checked against the operator's revocations, which the meter knows before the isolates do. */
   readonly bearer: Bearer;
   readonly model: string;
   readonly kind: Kind | undefined;
   /** `network`: an address's meter asks the meter of its /48. */
-  readonly operation: "run" | "runsync" | "retry" | "openai" | "network";
+  readonly operation: "run" | "runsync" | "retry" | "openai" | "lb" | "network";
   /** Micro-USD: a safe integer, not negative. */
   readonly reserveMicroUsd: number;
-  /** Of the whole body as it was sent: what text that is handed out costs is reckoned from it. */
+  /** The size of the whole request body, for the price of handed-out text. */
   readonly inputBytes: number;
-  /** The upstream was given an address to tell of the job's end: where it stays silent, it never had the job. */
+  /** The upstream was given a hook URL. If no notice ever comes, it never had the job. */
   readonly hasNotice: boolean;
   /** It shares another admission's job, which pays: it counts as a request, takes no place and is charged nothing. */
   readonly joined?: boolean;
   /** The job that this admission runs again. */
   readonly retryOf?: Binding;
-  /** How long the job may live, and how long the upstream keeps its result: when the meter must ask by itself. */
+  /**
+   * How long the job may live, and how long the upstream keeps its result. From these the meter knows when it must ask
+   * by itself.
+   */
   readonly ttlMs: number;
   readonly retentionMs: number;
   /** The client's own webhook, delivered by the meter's outbox. */
   readonly webhook: string | undefined;
+  /** The job's input as JSON, which the webhook is to carry. */
+  readonly webhookInput?: string | undefined;
   readonly idempotency: { readonly key: string; readonly fingerprint: string } | undefined;
-  /** The payer's earlier jobs that are bound by the same call, also where the request is refused. */
-  readonly binds?: readonly Binding[];
+  /**
+   * Ids and ends of the payer's earlier jobs that go along with this call. They are noted even if the request is
+   * refused.
+   */
+  readonly binds?: readonly (Binding | Ending)[];
 }
 
 export interface Bearer {
@@ -104,13 +113,13 @@ export interface Refusal {
 /** The admission that an idempotency key stands for. */
 export interface Replay {
   readonly admission: string;
-  /** Null where it ended and nobody ever learned of an id: an `openai/` call, or one that was assumed to be lost. */
+  /** Null if the call ended without an id: an `openai/` call, or one that was assumed to be lost. */
   readonly upstreamId: string | null;
   /** Of a body that was too large for a fingerprint. */
   readonly digest?: string;
 }
 
-/** What somebody saw of a job: how it ended, or that it goes on. */
+/** What an answer of the upstream says of a job: how it ended, or that it goes on. */
 export interface Ending {
   readonly admission: string;
   /** A retry runs the same upstream job again: what settles is the newest admission of the chain. */
@@ -118,16 +127,21 @@ export interface Ending {
   readonly status: JobState;
   /** What the answer says it cost; null where it says nothing true: then the reservation counts. */
   readonly costMicroUsd: number | null;
-  /** Where nobody said the cost: what was handed out is worth so much. It is charged as assumed, at most the reservation. */
+  /**
+   * The worth of the handed-out text, for an answer without a cost. It is charged as assumed, at most the reservation.
+   */
   readonly assumedMicroUsd?: number;
   /** The moment before the upstream was asked: an answer to an earlier question says nothing of a later retry. */
   readonly askedAt: number;
   readonly seenAt: number;
-  /** Decision 5: min(when seen, admitted + delayTime + executionTime). */
+  /** min(`seenAt`, admission + `delayTime` + `executionTime`): the job may have ended long before its end was seen. */
   readonly completedAt: number;
-  /** A notice alone says that the job with this id is the admission's: the end is assumed until the relay says so too. */
+  /**
+   * Only a notice says that this upstream id is the admission's job. The end stays assumed until the relay tells the
+   * same id.
+   */
   readonly isUnproven?: boolean;
-  /** A notice told of it, and nobody has told its owner yet. */
+  /** A notice told of the end, and the owner has not seen it yet. */
   readonly isUntold?: boolean;
   /** The links that its media is kept under. */
   readonly media?: readonly { readonly key: string; readonly media: Omit<GalleryRow, "key"> }[] | undefined;
@@ -165,44 +179,21 @@ export interface NamedHit extends NonNullable<AdmitRequest["idempotency"]> {
   readonly isListed: boolean;
 }
 
-/** A link in its owner's gallery. */
-export interface GalleryRow {
-  readonly key: string;
-  readonly field: string;
-  readonly model: string;
-  readonly cost: number | null;
-  readonly size: number | null;
-  readonly completedAt: number;
-  readonly expiresAt: number;
-}
-
-export interface GalleryCursor {
-  readonly completedAt: number;
-  readonly key: string;
-}
-
-/** The calls that the gallery makes. */
-export interface GalleryCalls {
-  /** Newest first. */
-  gallery(owner: string, before: GalleryCursor | undefined, count: number): GalleryRow[];
-  removeFromGallery(owner: string, key: string): void;
-}
-
 export interface Settled {
   /** The admission that was meant: the newest of the chain. `notify` names it. */
   readonly admission: string;
   /** False where the admission was settled before, is unknown, or is not at its end. */
   readonly first: boolean;
   readonly chargedMicroUsd: number;
-  /** Nobody has said what it cost: a later truth still corrects it. */
+  /** No answer stated the cost: one that does corrects the charge. */
   readonly isAssumed: boolean;
-  /** Its end is known, or nobody knows it: telling the same again changes nothing. */
+  /** The job has ended, also if only assumed: telling the same end again changes nothing. */
   readonly isOver: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */
   readonly wantsNotice: boolean;
 }
 
-/** A job as its owner's list has it. */
+/** A job in its owner's list. */
 export interface MeteredJob {
   readonly admission: string;
   readonly owner: string;
@@ -212,77 +203,55 @@ export interface MeteredJob {
   readonly reservedMicroUsd: number;
   readonly inputBytes: number;
   readonly costMicroUsd: number | null;
-  /** The charge is what nobody has said. */
+  /** The charge is assumed: no answer stated the cost. */
   readonly isAssumed: boolean;
-  /** A notice alone named its id. */
+  /** Only a notice has told its upstream id. */
   readonly isGuessed: boolean;
   readonly admittedAt: number;
   readonly endedAt: number | null;
 }
 
-/** What the meter asks about a job that nobody follows; `body` is the final answer as its owner sees it. */
-export type AskUpstream = (job: AskedJob, large?: LargeAnswers) => Promise<UpstreamAnswer>;
-
-/** What becomes of an answer that is too large to hold. */
-export interface LargeAnswers {
-  /** Waited for before it is read on. */
-  turn(): Promise<void>;
-  /**
-   * Takes the text as its owner gets it, and reads it to its end in any case. False where it breaks off or is too large.
-   * Undefined where nothing of it may be kept.
-   */
-  readonly keep: ((text: ReadableStream<Uint8Array>) => Promise<boolean>) | undefined;
+/** What a meter knows of the end of a job that the upstream has forgotten. */
+export interface KnownEnd {
+  /** Its answer, where KV has not taken that yet. */
+  readonly owed: Uint8Array | undefined;
+  /** How it ended; undefined while the books know of no end. */
+  readonly status: JobState | undefined;
+  /** The last of the job and its retries; undefined where its row is gone. */
+  readonly newest: string | undefined;
 }
-
-export interface AskedJob {
-  readonly model: string;
-  readonly upstreamId: string;
-  readonly owner: string;
-  readonly admission: string;
-  /** The first of its chain, by which its owner knows the job. */
-  readonly first: string;
-}
-
-/** An end as its owner is told it where nobody has the answer that said it. */
-export type DescribeEnd = (job: AskedJob, status: JobState) => string;
-
-export type UpstreamAnswer =
-  | {
-      readonly status: JobState;
-      readonly costMicroUsd: number | null;
-      readonly completedAt: number;
-      readonly media?: Ending["media"];
-      /** As its owner gets it. */
-      readonly body?: string;
-      /** It was too large to hold, and `LargeAnswers.keep` took it. */
-      readonly isTaken?: boolean;
-    }
-  /** The upstream does not know the job, or knows it no more. */
-  | "unknown"
-  | "unreachable";
 
 /** The calls of `UserMeter` that the relay makes. All but `admit` and `amend` may be repeated when their answer was lost. */
 export interface Metering {
   /** A promise where another object must be asked first: the app's budget, or the meter of the caller's /48. */
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer>;
-  /** A refusal leaves the admission as it was: the caller cuts the upload, and releases. */
+  /** A refusal does not end the admission: the caller cuts the upload off and releases it. */
   amend(admission: string, amendment: Amendment): AdmitAnswer | Promise<AdmitAnswer>;
-  bind(binds: readonly Binding[]): void;
+  bind(binds: readonly (Binding | Ending)[]): void;
   /** The upstream never had it: reservation, place and idempotency key are free again. May overtake its `admit`. */
   release(admission: string): void;
-  /** Nobody knows whether the upstream has it: the place is free at once, the money in a minute, until somebody learns more. */
+  /**
+   * It is unknown whether the upstream has the job. Its place is freed at once and its money in a minute, unless a
+   * notice or an answer tells more.
+   */
   doubt(admission: string): void;
   /** `binds` as those of `admit`. A status that is not final is noted. */
-  settle(ending: Ending, binds?: readonly Binding[]): Settled;
+  settle(ending: Ending, binds?: readonly (Binding | Ending)[]): Settled;
   handOut(admission: string, handed: HandedOut): void;
   /** The final answer as the owner sees it, for the client's webhook. */
   notify(admission: string, body: string): void;
-  /** The upstream told of the job, and yet does not say its end: the alarm asks again after 2, 10 and 30 s. It may give an id. */
+  /**
+   * A notice came, but the job's status does not show an end yet: the alarm asks again soon, several times. The notice
+   * may tell the upstream's id.
+   */
   lookAgain(binding: Binding): void;
-  /** Counts as a request, under every rule for requests, and puts the link into the owner's gallery. A key may stand for an earlier call. */
+  /**
+   * Counts an answer from the cache under the rules for requests, and lists its link in the owner's gallery. An
+   * idempotency key may stand for an earlier call.
+   */
   countHit(hit: Hit): HitAnswer;
-  /** The end of a job that the upstream has forgotten: its answer, where KV has not taken that yet, or how it ended for nothing. It is kept under one of its names. */
-  lastWord(names: readonly string[]): string | Uint8Array | undefined;
+  /** The first of the names is the admission; an answer is kept under one of them. */
+  lastWord(names: readonly string[]): KnownEnd;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;
   /** The owner's jobs that are not at their end, oldest first. */

@@ -127,7 +127,8 @@ export class Money {
 
   /** The spans and models whose amounts are others. */
   differencesFrom(other: Money): string[] {
-    const [own, others] = [this.#amountsBySpan(), other.#amountsBySpan()];
+    const own = this.#amountsBySpan();
+    const others = other.#amountsBySpan();
     return [...new Set([...own.keys(), ...others.keys()])].filter((key) => own.get(key) !== others.get(key));
   }
 

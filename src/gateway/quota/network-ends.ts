@@ -1,12 +1,18 @@
-// What the meter of an address's /48 must still hear of this address's jobs: each end stands in a row until it was told.
+// Ends of this address's jobs that the meter of its /48 must still be told: each is a row until it was heard.
 import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
+import type { UploadState } from "./upload-row.ts";
 
 /** How an address's job ended, as its network's meter counts it. */
 export interface ShareEnd {
   readonly charged: number;
   readonly assumed: 0 | 1;
   readonly endedAt: number;
+}
+
+/** What became of an address's upload, which goes by its key. */
+export interface UploadEnd {
+  readonly upload: UploadState;
 }
 
 interface Row extends Record<string, SqlStorageValue> {
@@ -20,7 +26,7 @@ export interface OwedEnd {
   readonly admission: string;
   readonly network: string;
   /** Null where the upstream never had the job. */
-  readonly end: ShareEnd | null;
+  readonly end: ShareEnd | UploadEnd | null;
 }
 
 const retryMs = 10_000;
@@ -36,8 +42,8 @@ export class NetworkEnds {
     this.#due = new NextDue(sql, "network_ends", dueAt);
   }
 
-  /** A later end of the same admission goes before an earlier one. */
-  owe({ admission, network, end }: OwedEnd, now: number): void {
+  /** Replaces an earlier end of the same admission. */
+  add({ admission, network, end }: OwedEnd, now: number): void {
     this.#tables.need("network_ends");
     const add = "INSERT OR REPLACE INTO network_ends (admission, network, json, dueAt) VALUES (?, ?, ?, ?)";
     this.#sql.exec(add, admission, network, JSON.stringify(end), now);
@@ -56,8 +62,8 @@ export class NetworkEnds {
     return rows.map(({ admission, network, json }) => ({ admission, network, end: JSON.parse(json) }));
   }
 
-  /** Unless something newer is to be told of it meanwhile. */
-  told({ admission, end }: OwedEnd): void {
+  /** The end was told: its row goes, unless a newer end has replaced it. */
+  remove({ admission, end }: OwedEnd): void {
     this.#sql.exec("DELETE FROM network_ends WHERE admission = ? AND json = ?", admission, JSON.stringify(end));
     this.#due.read();
   }

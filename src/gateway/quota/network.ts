@@ -1,23 +1,38 @@
-// The /48 that an anonymous IPv6 address lies in, as the address's meter asks it: it has a meter of its own, under ten
-// times the limits, which counts each job of its addresses as a share.
-import { answersWithinMs, remote } from "../../wire/remote.ts";
-import type { AdmitAnswer, AdmitRequest, Amendment } from "./metering.ts";
-import type { OwedEnd } from "./network-ends.ts";
-import type { UserMeter } from "./user-meter.ts";
+// The meter of the /48 that an anonymous IPv6 address lies in, as the address's own meter calls it. It has ten times
+// the limits and counts each job of its addresses as a share.
+import { answersWithinMs, remote } from "../../durable/remote.ts";
+import type { AdmitAnswer, AdmitRequest, Amendment, Metering } from "./metering.ts";
+import type { OwedEnd, ShareEnd } from "./network-ends.ts";
+import type { UploadCalls, UploadRequest } from "./upload-calls.ts";
+
+/** What a meter asks a network's meter. */
+export interface NetworkCalls
+  extends Rpc.DurableObjectBranded,
+    Pick<Metering, "admit" | "amend" | "release">,
+    Pick<UploadCalls, "reserveUpload" | "endUploadShare"> {
+  /** A share of the network's is over, as the job was that it was reserved for. */
+  endShare(admission: string, end: ShareEnd): void;
+}
 
 /** Throws where the meter cannot be reached. */
 export class Network {
-  readonly #namespace: DurableObjectNamespace<UserMeter>;
+  readonly #namespace: DurableObjectNamespace<NetworkCalls>;
   readonly #withinMs: number;
 
-  constructor(namespace: DurableObjectNamespace<UserMeter>, withinMs = answersWithinMs.asked) {
+  constructor(namespace: DurableObjectNamespace<NetworkCalls>, withinMs = answersWithinMs.asked) {
     this.#namespace = namespace;
     this.#withinMs = withinMs;
   }
 
   admit(network: string, request: AdmitRequest): Promise<AdmitAnswer> {
     const { network: _, binds: __, retryOf: ___, ...own } = request;
-    const share = { webhook: undefined, idempotency: undefined, token: undefined, hasCeiling: false } as const;
+    const share = {
+      webhook: undefined,
+      webhookInput: undefined,
+      idempotency: undefined,
+      token: undefined,
+      hasCeiling: false,
+    } as const;
     return this.#meter(network).admit({ ...own, ...share, operation: "network" });
   }
 
@@ -27,13 +42,20 @@ export class Network {
     return this.#meter(network).amend(admission, share);
   }
 
+  /** It stays reserved there until its link ends, unless more is told. */
+  reserveUpload(network: string, { network: _, ...own }: UploadRequest): Promise<AdmitAnswer> {
+    const share = { token: undefined, hasCeiling: false, putUntil: own.expiresAt } as const;
+    return this.#meter(network).reserveUpload({ ...own, ...share, isShare: true });
+  }
+
   /** Idempotent, and so repeated until it was heard. */
   tell({ network, admission, end }: OwedEnd): Promise<void> {
     const meter = this.#meter(network);
-    return end === null ? meter.release(admission) : meter.endShare(admission, end);
+    if (end === null) return meter.release(admission);
+    return "upload" in end ? meter.endUploadShare(admission, end.upload) : meter.endShare(admission, end);
   }
 
   #meter(network: string) {
-    return remote<UserMeter>(this.#namespace, network, this.#withinMs);
+    return remote(this.#namespace, network, this.#withinMs);
   }
 }

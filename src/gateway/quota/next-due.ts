@@ -1,11 +1,11 @@
 // When the first row of a table is due, remembered: each call of a meter asks for it, and few calls change it.
 export class NextDue {
   readonly #sql: SqlStorage;
-  readonly #table: "outbox" | "network_ends" | "debts";
+  readonly #table: "outbox" | "network_ends" | "debts" | "uploads";
   /** Undefined where there is no row. */
   #at: number | undefined;
 
-  constructor(sql: SqlStorage, table: "outbox" | "network_ends" | "debts", at: number | undefined) {
+  constructor(sql: SqlStorage, table: "outbox" | "network_ends" | "debts" | "uploads", at: number | undefined) {
     this.#sql = sql;
     this.#table = table;
     this.#at = at;

@@ -1,5 +1,6 @@
 // Client webhooks that are owed: written once a job, sent until received or given up.
 import { limits } from "../../contract/limits.ts";
+import { concat } from "../../json/concat.ts";
 import { Bodies } from "./bodies.ts";
 import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
@@ -7,7 +8,10 @@ import type { Tables } from "./tables.ts";
 export interface Notice extends Record<string, SqlStorageValue> {
   admission: string;
   url: string;
+  /** Those that came to an end. */
   tries: number;
+  /** Begun tries, those included during which the object died. */
+  begun: number;
   dueAt: number;
 }
 
@@ -16,7 +20,16 @@ export interface Claimed extends Notice {
   bytes: number;
 }
 
+const encoder = new TextEncoder();
+const closing = 0x7d;
+/** Where an input lies beside the bodies. */
+const inputOf = (admission: string) => `${admission}/input`;
 const { tries: maxTries, delayMs, timeoutMs } = limits.webhook;
+/**
+ * If the object dies during a try, the try is repeated, since it may not have been made. This bounds the repetitions: a
+ * body whose delivery kills the object every time is given up.
+ */
+const maxBegun = 2 * maxTries;
 
 export class Outbox {
   readonly #sql: SqlStorage;
@@ -33,57 +46,76 @@ export class Outbox {
     this.#due = new NextDue(sql, "outbox", dueAt);
   }
 
-  add(admission: string, url: string, body: string | Uint8Array, now: number): void {
+  /** Until the webhook's body is there, and of a job that failed until nobody can retry it. */
+  keepInput(admission: string, input: string): void {
     this.#tables.need("outbox");
+    this.#bodies.add(inputOf(admission), input);
+  }
+
+  forgetInput(admission: string): void {
+    if (this.#tables.has("outbox")) this.#bodies.remove(inputOf(admission));
+  }
+
+  /** A retry's webhook carries the input of the job that it runs again. */
+  handInput(admission: string, retry: string): void {
+    if (!this.#tables.has("outbox")) return;
+    const hand = "UPDATE outbox_bodies SET admission = ? WHERE admission = ?";
+    this.#sql.exec(hand, inputOf(retry), inputOf(admission));
+  }
+
+  /**
+   * Beside the job's answer it carries what the contract's does: the client's own URL, and the input as far as it was kept.
+   * Whether it was.
+   */
+  add(admission: string, url: string, answer: string | Uint8Array, now: number): boolean {
+    this.#tables.need("outbox");
+    const given = typeof answer === "string" ? encoder.encode(answer) : answer;
+    const input = this.#bodies.read(inputOf(admission));
+    const open = given.subarray(0, given.lastIndexOf(closing));
+    const comma = open.length > 1 ? "," : "";
+    const tail = encoder.encode(`${comma}"webhook":${JSON.stringify(url)}${input.byteLength > 0 ? ',"input":' : ""}`);
+    const body = concat([open, tail, input, encoder.encode("}")]);
     this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
     this.#due.added(now);
     this.#nextOfOthers = undefined;
     this.#bodies.add(admission, body);
+    return input.byteLength > 0;
   }
 
   body(admission: string): Uint8Array {
     return this.#bodies.read(admission);
   }
 
-  /**
-   * Takes what is due first, of none of those hosts. A try counts before it is made: a crash in the middle costs a try,
-   * never a second storm. A body that is larger than the room there is waits.
-   */
+  /** Takes what is due first, of none of those hosts. A body that is larger than the room there is waits. */
   claim(now: number, withoutHosts: readonly string[], roomBytes: number): Claimed | "too large" | undefined {
     if (!this.#due.isReached(now)) return undefined;
+    this.#tables.need("outbox_begun");
     const due = this.#first(withoutHosts, now);
     if (!due) return undefined;
-    if (due.tries >= maxTries) {
+    if (due.tries >= maxTries || due.begun >= maxBegun) {
       this.#remove(due.admission);
       return this.claim(now, withoutHosts, roomBytes);
     }
     const bytes = this.#bodies.bytesOf(due.admission);
     if (bytes > roomBytes) return "too large";
-    const tried = { ...due, tries: due.tries + 1, dueAt: now + timeoutMs + delayMs, bytes };
-    this.#sql.exec(
-      "UPDATE outbox SET tries = ?, dueAt = ? WHERE admission = ?",
-      tried.tries,
-      tried.dueAt,
-      due.admission,
-    );
+    const dueAt = now + timeoutMs + delayMs;
+    this.#sql.exec("UPDATE outbox SET begun = begun + 1, dueAt = ? WHERE admission = ?", dueAt, due.admission);
     this.#changed();
-    return tried;
+    return { ...due, begun: due.begun + 1, dueAt, bytes };
   }
 
   /** No try was made. */
   giveBack({ admission }: Notice, now: number): void {
-    this.#sql.exec("UPDATE outbox SET tries = tries - 1, dueAt = ? WHERE admission = ?", now + delayMs, admission);
+    this.#sql.exec("UPDATE outbox SET begun = begun - 1, dueAt = ? WHERE admission = ?", now + delayMs, admission);
     this.#changed();
   }
 
-  /** Of a try that was overtaken by the next one, no try is forgotten. */
-  settle({ admission, tries }: Notice, received: boolean, now: number): void {
-    if (received || tries >= maxTries) {
-      this.#remove(admission);
-    } else {
-      this.#sql.exec("UPDATE outbox SET dueAt = ? WHERE admission = ?", now + delayMs, admission);
-      this.#changed();
-    }
+  /** Also of a try that was overtaken by the next one. */
+  settle({ admission }: Notice, received: boolean, now: number): void {
+    const count = "UPDATE outbox SET tries = tries + 1, dueAt = ? WHERE admission = ? RETURNING tries";
+    const [row] = this.#sql.exec<{ tries: number }>(count, now + delayMs, admission).toArray();
+    if (received || (row && row.tries >= maxTries)) this.#remove(admission);
+    else this.#changed();
   }
 
   hurry(now: number): void {

@@ -1,6 +1,6 @@
 // What the operator sees of a payer: the plan that holds, what was set, what is used.
 
-import { isNetworkPayer } from "../owners.ts";
+import { isNetworkPayer } from "../identity/owners.ts";
 import type { AccountSettings } from "./account-settings.ts";
 import type { Admissions } from "./admissions.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -17,7 +17,7 @@ export interface PlanDefaults {
   readonly plans: string;
 }
 
-/** Under what the last token said, else under the default plan. Undefined for a payer that nothing is known of. */
+/** Uses the plan that the payer's last token claimed, or else the default plan. Undefined for an unknown payer. */
 export function viewPayer(
   stores: MeterStores,
   admissions: Admissions,
@@ -28,7 +28,7 @@ export function viewPayer(
   if (!stores.isBorn) return undefined;
   const claim = stores.lastClaim ?? ({ plan: defaultPlan, planFrom: "default" } as const);
   const claims = { ...claim, plans, token: undefined };
-  const standings = admissions.standings(claims, now, isNetworkPayer(owner) ? "network" : undefined);
-  const usage = describeUsage(stores, stores.settings.held(claims), standings);
+  const usages = admissions.usages(claims, now, isNetworkPayer(owner) ? "network" : undefined);
+  const usage = describeUsage(stores, stores.settings.held(claims), usages);
   return { ...usage, settings: stores.settings.current, revokedAt: stores.revocations.revokedAt(owner) };
 }

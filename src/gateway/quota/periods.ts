@@ -42,7 +42,8 @@ let known = { start: 0, end: 0 };
 function monthOf(atMs: number): { readonly start: number; readonly end: number } {
   if (atMs >= known.start && atMs < known.end) return known;
   const date = new Date(atMs);
-  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  const year = date.getUTCFullYear();
+  const month = date.getUTCMonth();
   known = { start: Date.UTC(year, month), end: Date.UTC(year, month + 1) };
   return known;
 }

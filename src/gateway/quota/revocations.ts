@@ -1,5 +1,5 @@
 // What the operator revoked of one payer's: it counts here at once, and elsewhere when the isolates have read CONTROL.
-import { isIssuedBefore } from "../issued-before.ts";
+import { isIssuedBefore } from "../operator-settings/issued-before.ts";
 import type { Bearer } from "./metering.ts";
 import type { Tables } from "./tables.ts";
 

@@ -36,6 +36,8 @@ const whenNeeded = {
       bytes BLOB NOT NULL,
       PRIMARY KEY (admission, part)
     )`,
+  /** What 0.1.0 made has no such column. */
+  outbox_begun: "ALTER TABLE outbox ADD COLUMN begun INTEGER NOT NULL DEFAULT 0",
   /** With the bodies of the results that KV has not taken. */
   debts: `
     CREATE TABLE debts (
@@ -61,6 +63,17 @@ const whenNeeded = {
       json TEXT NOT NULL,
       dueAt INTEGER NOT NULL
     ) WITHOUT ROWID`,
+  /** `spend.ts` says what it holds. */
+  spend: `
+    CREATE TABLE spend (
+      owner TEXT NOT NULL,
+      day INTEGER NOT NULL,
+      model TEXT NOT NULL,
+      jobs INTEGER NOT NULL CHECK (jobs >= 0),
+      known INTEGER NOT NULL CHECK (known >= 0),
+      assumed INTEGER NOT NULL CHECK (assumed >= 0),
+      PRIMARY KEY (owner, day, model)
+    ) WITHOUT ROWID`,
   media: `
     CREATE TABLE media (
       owner TEXT NOT NULL,
@@ -76,8 +89,37 @@ const whenNeeded = {
     );
     CREATE INDEX media_newest ON media (owner, completedAt, key);
     CREATE INDEX media_expiry ON media (expiresAt)`,
+  /** With what they count for. */
+  uploads: `
+    CREATE TABLE uploads (
+      key TEXT PRIMARY KEY,
+      owner TEXT NOT NULL,
+      account TEXT NOT NULL,
+      network TEXT,
+      type TEXT NOT NULL,
+      bytes INTEGER NOT NULL CHECK (bytes > 0),
+      state TEXT NOT NULL CHECK (state IN ('open', 'kept', 'over')),
+      day INTEGER NOT NULL,
+      createdAt INTEGER NOT NULL,
+      expiresAt INTEGER NOT NULL,
+      busyUntil INTEGER NOT NULL,
+      dueAt INTEGER NOT NULL,
+      tries INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE INDEX uploads_due ON uploads (dueAt);
+    CREATE INDEX uploads_newest ON uploads (owner, createdAt, key) WHERE state = 'kept';
+    CREATE TABLE upload_counts (
+      account TEXT NOT NULL,
+      day INTEGER NOT NULL,
+      used INTEGER NOT NULL CHECK (used >= 0),
+      reserved INTEGER NOT NULL CHECK (reserved >= 0),
+      PRIMARY KEY (account, day)
+    ) WITHOUT ROWID`,
+  /** Meters that had uploads before there was a limit of open ones made that table without it. */
+  uploads_open: "CREATE INDEX IF NOT EXISTS uploads_open ON uploads (state) WHERE state = 'open'",
 } as const;
 export type TableName = keyof typeof whenNeeded;
+export const tablesWhenNeeded = Object.keys(whenNeeded) as TableName[];
 
 export class Tables {
   readonly #sql: SqlStorage;

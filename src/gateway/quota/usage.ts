@@ -1,15 +1,16 @@
 // What of every rule is used, as users and operators read it.
 import * as z from "zod";
+import { units } from "../operator-settings/rules.ts";
 import { payersAccount } from "./account.ts";
 import type { HeldPlan } from "./account-settings.ts";
 import { microUsdAsUsd } from "./amounts.ts";
-import type { Standing } from "./decide.ts";
+import type { RuleUsage } from "./decide.ts";
 import type { Amounts } from "./job.ts";
 import type { MeterStores } from "./meter-stores.ts";
 
 export interface LimitUsage {
   readonly name: string;
-  readonly unit: Standing["unit"];
+  readonly unit: RuleUsage["unit"];
   readonly limit: number;
   readonly used: number;
   readonly reserved: number;
@@ -30,15 +31,15 @@ export interface MeterUsage extends HeldPlan {
   readonly totals: Amounts;
 }
 
-export function describeUsage(stores: MeterStores, held: HeldPlan, standings: readonly Standing[]): MeterUsage {
+export function describeUsage(stores: MeterStores, held: HeldPlan, usages: readonly RuleUsage[]): MeterUsage {
   return {
     ...held,
-    limits: standings.map(describeLimit),
+    limits: usages.map(describeLimit),
     totals: stores.counters.payer.money.amounts("ever", 0),
   };
 }
 
-function describeLimit({ name, unit, limit, used, reserved, freesTo }: Standing): LimitUsage {
+function describeLimit({ name, unit, limit, used, reserved, freesTo }: RuleUsage): LimitUsage {
   const at = used > 0 || unit === "usd" ? freesTo(0) : undefined;
   return { name, unit, limit, used, reserved, resetsAt: at !== undefined && Number.isFinite(at) ? at : null };
 }
@@ -46,10 +47,10 @@ function describeLimit({ name, unit, limit, used, reserved, freesTo }: Standing)
 export const limitSchema = z
   .object({
     name: z.string(),
-    unit: z.enum(["requests", "jobs", "usd"]),
+    unit: z.enum(units),
     limit: z.number(),
     used: z.number().describe("Reservations included."),
-    reserved: z.number().describe("Held for open jobs; becomes what they cost."),
+    reserved: z.number().describe("Held for open jobs and uploads; becomes what they take."),
     remaining: z.number(),
     resetsAt: z.iso.datetime().nullable().describe("When nothing of it is used any longer; null where nobody knows."),
   })

@@ -1,41 +1,39 @@
-// USER_METER: one object a payer. Calls come in, each one turn; one alarm does all that time does.
-import { DurableObject } from "cloudflare:workers";
-import { remote } from "../../wire/remote.ts";
-import type { Send } from "../../wire/webhook.ts";
+// USER_METER: one object per payer. Each call is one synchronous turn; one alarm does everything that is due by time.
+import { CheckedObject } from "../../durable/checked-object.ts";
+import type { Send } from "../../http/webhook.ts";
 import type { AccountSettings } from "./account-settings.ts";
-import { Admissions } from "./admissions.ts";
-import { AskedAdmissions } from "./asked-admissions.ts";
-import { Bindings } from "./bindings.ts";
-import { type Budget, budgetName } from "./budget.ts";
-import { BudgetSlices } from "./budget-slices.ts";
-import { Endings } from "./endings.ts";
-import { Errands } from "./errands.ts";
+import type { Admissions } from "./admissions.ts";
+import type { AskedAdmissions } from "./asked-admissions.ts";
+import type { Bindings } from "./bindings.ts";
+import type { Endings } from "./endings.ts";
+import type { GalleryCalls, GalleryCursor, GalleryRow } from "./gallery-calls.ts";
 import { describeJob } from "./job.ts";
-import { MeterAlarm } from "./meter-alarm.ts";
-import { MeterStores } from "./meter-stores.ts";
+import type { MeterAlarm } from "./meter-alarm.ts";
+import { partsOf } from "./meter-parts.ts";
+import type { MeterStores } from "./meter-stores.ts";
 import type {
   AdmitAnswer,
   AdmitRequest,
   Amendment,
-  AskUpstream,
   Binding,
   Claims,
-  DescribeEnd,
   Ending,
-  GalleryCalls,
-  GalleryCursor,
-  GalleryRow,
   HandedOut,
   Hit,
   HitAnswer,
+  KnownEnd,
   MeteredJob,
   Metering,
   Settled,
 } from "./metering.ts";
-import { Network } from "./network.ts";
 import type { ShareEnd } from "./network-ends.ts";
 import { type PayerView, type PlanDefaults, viewPayer } from "./payer-view.ts";
 import { Released } from "./released.ts";
+import type { SpendBy, Spent } from "./spend.ts";
+import type { UploadAdmissions } from "./upload-admissions.ts";
+import type { KeptUpload, UploadCalls, UploadRequest } from "./upload-calls.ts";
+import type { UploadCursor, UploadState } from "./upload-row.ts";
+import type { AskUpstream, DescribeEnd } from "./upstream-poll.ts";
 import { describeUsage, type MeterTotals, type MeterUsage, totalsOf } from "./usage.ts";
 
 /** What an operator's recount found. */
@@ -46,57 +44,37 @@ export interface Recounted {
   readonly off: readonly string[];
 }
 
-export class UserMeter extends DurableObject<Env> implements Metering, GalleryCalls {
+export class UserMeter extends CheckedObject implements Metering, GalleryCalls, UploadCalls {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
   send: Send = (request) => fetch(request);
-  /** Set by the room that knows the upstream. */
+  /** Set in upstream-choice.ts, so that the quota does not import the upstream client. */
   ask: AskUpstream = async () => "unreachable";
   describeEnd: DescribeEnd = (_, status) => JSON.stringify({ status });
   readonly #stores: MeterStores;
   readonly #bindings: Bindings;
   readonly #endings: Endings;
   readonly #admissions: Admissions;
-  readonly #slices: BudgetSlices;
   readonly #asking: AskedAdmissions;
+  readonly #uploads: UploadAdmissions;
   readonly #released = new Released();
   readonly #alarm: MeterAlarm;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#stores = new MeterStores(ctx.storage, () => this.clock());
-    this.#bindings = new Bindings(this.#stores);
-    this.#endings = new Endings(this.#stores, this.#bindings);
-    this.#admissions = new Admissions(this.#stores);
-    const clock = () => this.clock();
-    const network = new Network(env.USER_METER as unknown as DurableObjectNamespace<UserMeter>);
-    this.#slices = new BudgetSlices(ctx.id.toString(), this.#stores, () => remote<Budget>(env.BUDGET, budgetName));
-    this.#asking = new AskedAdmissions({
-      stores: this.#stores,
-      admissions: this.#admissions,
-      endings: this.#endings,
-      slices: this.#slices,
-      released: this.#released,
-      network,
-      clock,
-      arm: () => this.#alarm.arm(),
-    });
-    const errands = new Errands(env, {
-      stores: this.#stores,
-      endings: this.#endings,
-      network,
-      clock,
+    const parts = partsOf(ctx, env, this.#released, {
+      clock: () => this.clock(),
       ask: (job, large) => this.ask(job, large),
       describeEnd: (job, status) => this.describeEnd(job, status),
       send: (notice) => this.send(notice),
     });
-    this.#alarm = new MeterAlarm(ctx, {
-      stores: this.#stores,
-      endings: this.#endings,
-      errands,
-      slices: this.#slices,
-      clock,
-    });
+    this.#stores = parts.stores;
+    this.#bindings = parts.bindings;
+    this.#endings = parts.endings;
+    this.#admissions = parts.admissions;
+    this.#asking = parts.asking;
+    this.#uploads = parts.uploads;
+    this.#alarm = parts.alarm;
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
@@ -112,8 +90,11 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return answer;
   }
 
-  bind(binds: readonly Binding[]): void {
-    for (const binding of binds) this.#bindings.bind(binding, this.clock());
+  bind(binds: readonly (Binding | Ending)[]): void {
+    for (const told of binds) {
+      if ("status" in told) this.#endings.settle(told, this.clock());
+      else this.#bindings.bind(told, this.clock());
+    }
     if (binds.length > 0) this.#alarm.arm();
   }
 
@@ -133,7 +114,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#alarm.arm();
   }
 
-  settle(ending: Ending, binds: readonly Binding[] = []): Settled {
+  settle(ending: Ending, binds: readonly (Binding | Ending)[] = []): Settled {
     this.bind(binds);
     const settled = this.#endings.settle(ending, this.clock());
     this.#alarm.arm();
@@ -168,10 +149,10 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     return job && describeJob(job);
   }
 
-  lastWord(names: readonly string[]): string | Uint8Array | undefined {
+  lastWord(names: readonly string[]): KnownEnd {
     const [admission = ""] = names;
     const owed = names.map((name) => this.#stores.debts.result(name)).find((body) => body !== undefined);
-    return owed ?? this.#endings.lastWord(admission);
+    return { owed, ...this.#endings.lastWord(admission) };
   }
 
   openJobs(owner: string, model: string, count: number): MeteredJob[] {
@@ -201,10 +182,50 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
     this.#stores.gallery.remove(owner, key);
   }
 
+  async reserveUpload(request: UploadRequest): Promise<AdmitAnswer> {
+    const answer = await this.#uploads.reserve(request);
+    this.#alarm.arm();
+    return answer;
+  }
+
+  beginUpload(key: string): UploadState {
+    return this.#armed(this.#uploads.begin(key));
+  }
+
+  keepUpload(key: string): UploadState {
+    return this.#armed(this.#uploads.keep(key));
+  }
+
+  refuseUpload(key: string): void {
+    this.#armed(this.#uploads.refuse(key));
+  }
+
+  removeUpload(owner: string, key: string): boolean {
+    return this.#armed(this.#uploads.remove(owner, key));
+  }
+
+  uploads(owner: string, before: UploadCursor | undefined, count: number): KeptUpload[] {
+    return this.#uploads.list(owner, before, count);
+  }
+
+  endUploadShare(key: string, end: UploadState): void {
+    this.#armed(this.#uploads.endShare(key, end));
+  }
+
+  #armed<T>(done: T): T {
+    this.#alarm.arm();
+    return done;
+  }
+
   usage(claims: Claims): MeterUsage {
     this.#endOverdue();
     const held = this.#stores.settings.held(claims);
-    return describeUsage(this.#stores, held, this.#admissions.standings(claims, this.clock()));
+    return describeUsage(this.#stores, held, this.#admissions.usages(claims, this.clock()));
+  }
+
+  spent(owner: string, by: SpendBy): Spent[] {
+    this.#endOverdue();
+    return this.#stores.spend.read(owner, by, this.clock());
   }
 
   view(owner: string, defaults: PlanDefaults): PayerView | undefined {
@@ -239,7 +260,8 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
 
   /** Which counters are something else than their rows say: never any. Changes nothing in SQL. */
   audit(): readonly string[] {
-    return this.#stores.counters.recount(this.#stores.jobs.all());
+    const { counters, jobs, uploads } = this.#stores;
+    return [...counters.recount(jobs.all()), ...uploads.counts.audit()];
   }
 
   /** At once here; everywhere else as soon as the isolates read CONTROL. */
@@ -255,6 +277,7 @@ export class UserMeter extends DurableObject<Env> implements Metering, GalleryCa
 
   #endOverdue(): void {
     this.#endings.endOverdue(this.clock());
+    this.#uploads.endOverdue();
     this.#alarm.arm();
   }
 

@@ -1,4 +1,4 @@
-// A meter that wakes: what it reads of its rows, and what it counts anew of those that the state does not count yet.
+// What a meter reads when it wakes: its stored counters, and the rows that they do not include yet.
 import type { AccountJson } from "./account.ts";
 import { type AccountSettings, Settings } from "./account-settings.ts";
 import { Counters } from "./counters.ts";
@@ -13,7 +13,9 @@ import { NetworkEnds } from "./network-ends.ts";
 import { Outbox } from "./outbox.ts";
 import { dayOf } from "./periods.ts";
 import { Revocations } from "./revocations.ts";
+import { SpendByDay } from "./spend.ts";
 import { type TableName, Tables } from "./tables.ts";
+import { UploadRows } from "./upload-rows.ts";
 
 /** The one row of `state`, in JSON. */
 export interface State {
@@ -36,6 +38,9 @@ export interface State {
   readonly outboxDueAt?: number | null;
   readonly networkDueAt?: number | null;
   readonly debtsDueAt?: number | null;
+  readonly uploadsDueAt?: number | null;
+  /** Every end is in the sums of `spend`. */
+  readonly followsSpend?: boolean;
 }
 
 const unborn: State = { version: 1, turn: 0, newest: "", activeAt: 0, alarmAt: null, tables: [] };
@@ -68,6 +73,8 @@ export function wake(sql: SqlStorage) {
     revocations: new Revocations(sql, tables),
     idempotency: new Idempotency(sql, tables),
     gallery: new Gallery(sql, tables),
+    uploads: new UploadRows(sql, tables, state.uploadsDueAt ?? undefined),
+    spend: new SpendByDay(sql, tables, state.followsSpend),
   };
   let { turn, newest, activeAt, lastClaim } = state;
   const uncounted: Job[] = [];
@@ -81,7 +88,7 @@ export function wake(sql: SqlStorage) {
   for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
     stores.counters.admit(job);
     lastClaim = claimOf(job);
-    if (isOwedToBudget(job)) stores.leases.owe(dayOf(job.admittedAt), job.admittedAt);
+    if (isOwedToBudget(job)) stores.leases.scheduleReport(dayOf(job.admittedAt), job.admittedAt);
   }
   return { ...stores, lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
 }

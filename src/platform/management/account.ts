@@ -1,46 +1,46 @@
-// An account as a Durable Object: its books, and what it owes to queues, to the catalogue and to other accounts.
-import { DurableObject } from "cloudflare:workers";
-import { migrate } from "../../wire/migrate.ts";
-import { OneAlarm } from "../../wire/one-alarm.ts";
-import { remote } from "../../wire/remote.ts";
+// An account as a Durable Object: its stores, and the tasks that bring queues and the catalogue in step with them.
+import { CheckedObject } from "../../durable/checked-object.ts";
+import { migrate } from "../../durable/migrate.ts";
+import { OneAlarm } from "../../durable/one-alarm.ts";
+import type { ExecutedRow } from "../queue/executed.ts";
 import type { Refusal } from "../queue/views.ts";
-import { type Question, type Sum, sumUp } from "./billing-report.ts";
-import { type Borrowed, Catalogue } from "./catalogue.ts";
-import { Duties, type DutyKind } from "./duties.ts";
-import { EndpointBook } from "./endpoint-book.ts";
-import { EndpointDesk } from "./endpoint-desk.ts";
-import type { Endpoint, EndpointChange, EndpointIncludes, EndpointInput } from "./endpoints.ts";
+import type { AccountCalls, BillingQuestion, CatalogueCalls, KnownEndpoint, Removed } from "./account-calls.ts";
+import { type Sum, sumUp } from "./billing-report.ts";
+import { Catalogue } from "./catalogue.ts";
+import type { Endpoint, EndpointChange, EndpointIncludes, EndpointInput } from "./endpoint.ts";
+import { EndpointService } from "./endpoint-service.ts";
+import { EndpointStore } from "./endpoint-store.ts";
 import { includeInPod } from "./includes.ts";
-import { type Credit, type Executed, Ledger, nextFullHour } from "./ledger.ts";
-import { Neighbours } from "./neighbours.ts";
-import { VolumeBook, type VolumeChange } from "./network-volumes.ts";
-import { inTurns, type Office, type Removed } from "./office.ts";
-import type { Pod, PodEvent, Volume } from "./pod.ts";
-import { PodBook } from "./pod-book.ts";
+import { Ledger, nextFullHour } from "./ledger.ts";
+import type { Pod, PodEvent } from "./pod.ts";
 import type { PodChange, PodFilter, PodIncludes, PodInput } from "./pod-input.ts";
-import { type RegistryAuth, RegistryAuthBook } from "./registry-auths.ts";
+import { PodStore } from "./pod-store.ts";
+import { Reconciler, type TaskKind } from "./reconciler.ts";
+import type { RegistryAuth } from "./registry-auth.ts";
+import { RegistryAuthStore } from "./registry-auth-store.ts";
+import { RemoteObjects } from "./remote-objects.ts";
 import { absent, type Page } from "./rows.ts";
 import { steps } from "./schema.ts";
-import type { Template } from "./template.ts";
-import { TemplateBook } from "./template-book.ts";
-import { TemplateDesk } from "./template-desk.ts";
-import type { TemplateChange } from "./templates.ts";
+import type { Template, TemplateChange } from "./template-input.ts";
+import { TemplateService } from "./template-service.ts";
+import { TemplateStore } from "./template-store.ts";
+import type { Transactions } from "./transactions.ts";
+import type { Volume, VolumeChange } from "./volume.ts";
+import { VolumeStore } from "./volume-store.ts";
 
-/** A duty that is performed at once is due all the same, should the object not live to do it. */
+/** A task is tried at once. It falls due all the same, in case the object restarts before it is done. */
 const graceMs = 10_000;
-/** What is spent with borrowed templates is told in one go for a while. */
-const creditDelayMs = 60_000;
 
-export class Account extends DurableObject<Env> {
+export class Account extends CheckedObject implements AccountCalls, CatalogueCalls {
   readonly #ledger: Ledger;
-  readonly #duties: Duties;
-  readonly #neighbours: Neighbours;
-  readonly #templates: TemplateBook;
-  readonly #templateDesk: TemplateDesk;
-  readonly #endpoints: EndpointDesk;
-  readonly #pods: PodBook;
-  readonly #volumes: VolumeBook;
-  readonly #auths: RegistryAuthBook;
+  readonly #reconciler: Reconciler;
+  readonly #remote: RemoteObjects;
+  readonly #templates: TemplateStore;
+  readonly #templateService: TemplateService;
+  readonly #endpoints: EndpointService;
+  readonly #pods: PodStore;
+  readonly #volumes: VolumeStore;
+  readonly #auths: RegistryAuthStore;
   readonly #catalogue: Catalogue;
   readonly #name: string;
   readonly #alarm: OneAlarm;
@@ -51,24 +51,24 @@ export class Account extends DurableObject<Env> {
     migrate(ctx.storage, steps);
     this.#alarm = new OneAlarm(ctx, "account", () => this.#ring());
     this.#name = ctx.id.name ?? "";
-    this.#duties = new Duties(sql, (duty) => this.#neighbours.perform(duty));
-    this.#ledger = new Ledger(sql, (template) => this.#duties.add("credit", template, Date.now() + creditDelayMs));
-    this.#templates = new TemplateBook(sql);
-    this.#pods = new PodBook(sql, this.#ledger, this.#templates);
-    this.#volumes = new VolumeBook(sql, this.#ledger);
-    this.#auths = new RegistryAuthBook(sql);
+    this.#reconciler = new Reconciler(sql, (task) => this.#remote.perform(task));
+    this.#ledger = new Ledger(sql);
+    this.#templates = new TemplateStore(sql);
+    this.#pods = new PodStore(sql, this.#ledger, this.#templates);
+    this.#volumes = new VolumeStore(sql, this.#ledger);
+    this.#auths = new RegistryAuthStore(sql);
     this.#catalogue = new Catalogue(sql);
-    const endpoints = new EndpointBook(sql, this.#ledger, this.#templates);
-    const books = { ledger: this.#ledger, templates: this.#templates, endpoints };
-    this.#neighbours = new Neighbours(env, { account: this.#name, sql, now: () => Date.now(), ...books });
-    const office: Office = {
+    const endpoints = new EndpointStore(sql, this.#ledger, this.#templates);
+    const stores = { ledger: this.#ledger, templates: this.#templates, endpoints };
+    this.#remote = new RemoteObjects(env, { account: this.#name, ...stores });
+    const transactions: Transactions = {
       account: this.#name,
       change: (act) => this.#change(act),
-      owe: (kind, id) => this.#owe(kind, id),
-      perform: (kind, id) => this.#duties.perform(kind, id, Date.now()),
+      enqueue: (kind, id) => this.#enqueue(kind, id),
+      perform: (kind, id) => this.#reconciler.perform(kind, id, Date.now()),
     };
-    this.#templateDesk = new TemplateDesk(office, books, this.#neighbours);
-    this.#endpoints = new EndpointDesk(office, endpoints, this.#neighbours);
+    this.#templateService = new TemplateService(transactions, stores);
+    this.#endpoints = new EndpointService(transactions, endpoints, this.#remote);
     this.#arm();
   }
 
@@ -77,24 +77,19 @@ export class Account extends DurableObject<Env> {
   }
 
   findTemplate(id: string, withBound: boolean): Template | undefined {
-    return this.#templateDesk.find(id, withBound);
+    return this.#templateService.find(id, withBound);
   }
 
   createTemplate(template: Template): Promise<Template | Refusal> {
-    return this.#templateDesk.create(template);
+    return this.#templateService.create(template);
   }
 
   updateTemplate(id: string, change: TemplateChange): Promise<Template | Refusal> {
-    return this.#templateDesk.update(id, change);
+    return this.#templateService.update(id, change);
   }
 
   deleteTemplate(id: string): Promise<Refusal | Removed> {
-    return this.#templateDesk.delete(id);
-  }
-
-  /** Whether this account uses a template, or is about to. The catalogue asks before one goes. */
-  usesTemplate(id: string): boolean {
-    return this.#neighbours.isBorrowing(id) || this.#templates.uses(id);
+    return this.#templateService.delete(id);
   }
 
   listEndpoints(includes: EndpointIncludes, after: number): Promise<Page> {
@@ -122,20 +117,31 @@ export class Account extends DurableObject<Env> {
     return this.#endpoints.workers(filter);
   }
 
-  hasEndpoint(id: string): boolean {
-    return this.#endpoints.has(id);
+  knownEndpoint(id: string): KnownEndpoint | undefined {
+    return this.#endpoints.known(id);
   }
 
-  /** What a queue says has run; it says it until it is heard. */
-  recordExecuted(endpoint: string, executed: readonly Executed[]): void {
+  /** What the jobs of a public model have cost, all of them. */
+  recordSpent(endpoint: string, microUsd: number): void {
+    const add = "INSERT INTO spent VALUES (?, ?) ON CONFLICT DO UPDATE SET microUsd = MAX(microUsd, excluded.microUsd)";
+    this.ctx.storage.sql.exec(add, endpoint, microUsd);
+  }
+
+  /** In micro-USD. */
+  spent(): number {
+    const query = "SELECT COALESCE(SUM(microUsd), 0) AS sum FROM spent";
+    return this.ctx.storage.sql.exec<{ sum: number }>(query).one().sum;
+  }
+
+  /** Books the run time that a queue reports. The queue reports it until it has an answer. */
+  recordExecuted(endpoint: string, executed: readonly ExecutedRow[]): void {
     this.#change(() => this.#ledger.book(endpoint, executed));
   }
 
-  async listPods(filter: PodFilter, after: number): Promise<Page> {
+  listPods(filter: PodFilter, after: number): Page {
     const page = this.#pods.page(filter, after);
     if (!Object.entries(filter).some(([name, value]) => name.startsWith("include") && value)) return page;
-    const records = page.items.map((json) => JSON.parse(json) as Pod);
-    const whole = await inTurns(records, (record) => this.#includeInPod(record, filter));
+    const whole = page.items.map((json) => this.#includeInPod(JSON.parse(json) as Pod, filter));
     return { ...page, items: whole.map((record) => JSON.stringify(record)) };
   }
 
@@ -146,16 +152,15 @@ export class Account extends DurableObject<Env> {
     return worker ?? absent("pod");
   }
 
-  async #includeInPod(pod: Pod, includes: PodIncludes): Promise<Pod> {
+  #includeInPod(pod: Pod, includes: PodIncludes): Pod {
     const volume = pod.networkVolumeId === undefined ? undefined : this.#volumes.find(pod.networkVolumeId);
-    const template = includes.includeTemplate ? await this.#neighbours.template(pod.templateId) : undefined;
+    const template = includes.includeTemplate ? this.#templates.usedBy("pods", pod.id) : undefined;
     return includeInPod(pod, includes, volume && !("refused" in volume) ? volume : undefined, template);
   }
 
-  createPod(id: string, input: PodInput): Promise<Pod | Refusal> {
-    return this.#neighbours.borrow(input.templateId, (borrowed) =>
-      this.#change(() => this.#pods.create(id, this.#name, input, Date.now(), borrowed)),
-    );
+  async createPod(id: string, input: PodInput): Promise<Pod | Refusal> {
+    const shared = await this.#remote.publicTemplate(input.templateId);
+    return this.#change(() => this.#pods.create(id, this.#name, input, Date.now(), shared));
   }
 
   updatePod(id: string, change: PodChange): Pod | Refusal {
@@ -194,28 +199,21 @@ export class Account extends DurableObject<Env> {
     return this.#auths.find(id);
   }
 
-  createRegistryAuth(auth: RegistryAuth, sealed: Uint8Array): RegistryAuth | Refusal {
-    return this.#change(() => this.#auths.create(auth, sealed));
+  createRegistryAuth(auth: RegistryAuth, username: string): RegistryAuth | Refusal {
+    return this.#change(() => this.#auths.create(auth, username));
   }
 
   deleteRegistryAuth(id: string): Removed | Refusal {
     return this.#change(() => this.#auths.remove(id));
   }
 
-  /** Sums over kept hours, everything that runs counted up to now. */
+  /** Sums over the booked hours. Everything that runs is counted up to now. */
   sumUp({ startTime, endTime = Date.now(), defaultSpanMs, ...question }: BillingQuestion): Sum[] {
     this.#change(() => this.#ledger.accrue(Date.now()));
     return sumUp(this.ctx.storage.sql, { ...question, from: startTime ?? endTime - defaultSpanMs, to: endTime });
   }
 
-  /** Another account tells what it spent with a template of this one. */
-  async creditTemplate(id: string, from: string, credit: Credit): Promise<void> {
-    const template = this.#change(() => this.#templates.credit(id, from, credit));
-    if (!template?.isPublic) return;
-    this.#change(() => this.#owe("publish", id));
-  }
-
-  // What follows is asked of the public catalogue only.
+  // These calls are for the public catalogue only.
 
   publishTemplate(owner: string, template: Template): void {
     this.#change(() => this.#catalogue.publish(owner, template));
@@ -223,14 +221,6 @@ export class Account extends DurableObject<Env> {
 
   unlistTemplate(owner: string, id: string): void {
     this.#change(() => this.#catalogue.unlist(owner, id));
-  }
-
-  withdrawTemplate(owner: string, id: string): Promise<Refusal | { withdrawn: true }> {
-    return this.#catalogue.withdraw(owner, id, (account) => remote(this.env.ACCOUNT, account).usesTemplate(id));
-  }
-
-  borrowTemplate(id: string, account: string): Borrowed | undefined {
-    return this.#change(() => this.#catalogue.borrow(id, account));
   }
 
   findPublicTemplate(id: string): Template | undefined {
@@ -241,21 +231,21 @@ export class Account extends DurableObject<Env> {
     return this.#catalogue.page(account, after);
   }
 
-  #owe(kind: DutyKind, id: string): void {
-    this.#duties.add(kind, id, Date.now() + graceMs);
+  #enqueue(kind: TaskKind, id: string): void {
+    this.#reconciler.add(kind, id, Date.now() + graceMs);
   }
 
-  /** All or nothing, and the alarm follows. */
+  /** Changes all or nothing, then sets the alarm anew. */
   #change<T>(act: () => T): T {
     const result = this.ctx.storage.transactionSync(act);
     this.#arm();
     return result;
   }
 
-  /** The first duty is due, or an hour is full while something runs. */
+  /** Rings when the first task is due, or at the next full hour while something runs. */
   #arm(): void {
     const hour = this.#ledger.hasClocks ? nextFullHour(Date.now()) : undefined;
-    this.#alarm.arm(this.#duties.nextDue(), hour);
+    this.#alarm.arm(this.#reconciler.nextDue(), hour);
   }
 
   override alarm(): Promise<void> {
@@ -264,13 +254,7 @@ export class Account extends DurableObject<Env> {
 
   async #ring(): Promise<void> {
     this.#change(() => this.#ledger.accrue(Date.now()));
-    await this.#duties.performDue(Date.now());
+    await this.#reconciler.performDue(Date.now());
     this.#arm();
   }
 }
-
-type BillingQuestion = Omit<Question, "from" | "to"> & {
-  readonly startTime: number | undefined;
-  readonly endTime: number | undefined;
-  readonly defaultSpanMs: number;
-};

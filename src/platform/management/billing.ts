@@ -1,15 +1,15 @@
 // Billing: what ran and what it came to, by the kept hours.
-import { type Context, Hono } from "hono";
 import * as z from "zod";
-import type { Operation } from "../../contract/operation.ts";
 import { hourMs } from "../hours.ts";
-import { bucketSizes, type Grouping, type Question, type Sum } from "./billing-report.ts";
+import type { PlatformRoute } from "../platform-route.ts";
+import type { BillingQuestion } from "./account-calls.ts";
+import { bucketSizes, type Grouping, type Sum } from "./billing-report.ts";
 import * as fields from "./fields.ts";
+import { type ManagementCall, managementRoute } from "./management-route.ts";
 import { gpuTypeIds, usd } from "./prices.ts";
-import { listed, type ManagementEnv, query } from "./resource.ts";
 import { dataCenterIds } from "./vocabulary.ts";
 
-/** As long as nobody says how long. */
+/** How far back a question goes that names no start. */
 const defaultSpanMs = 30 * 24 * hourMs;
 
 const moment = z.iso
@@ -46,10 +46,10 @@ const endpointQuery = z
   .refine(isInOrder, inOrder);
 const volumeQuery = z.object(span).refine(isInOrder, inOrder);
 
+const billed = { amount: z.number().describe("USD."), time: z.iso.datetime().describe("When the bucket begins.") };
 const recordSchema = z
   .object({
-    amount: z.number().describe("USD."),
-    time: z.iso.datetime().describe("When the bucket begins."),
+    ...billed,
     timeBilledMs: z.int(),
     podId: z.string().optional(),
     endpointId: z.string().optional(),
@@ -58,86 +58,75 @@ const recordSchema = z
   .meta({ id: "BillingRecord" });
 const volumeRecordSchema = z
   .object({
-    amount: z.number().describe("USD."),
+    ...billed,
     diskSpaceBilledGb: z.int(),
     highPerformanceStorageAmount: z.number(),
     highPerformanceStorageDiskSpaceBilledGb: z.int(),
-    time: z.iso.datetime().describe("When the bucket begins."),
   })
   .meta({ id: "NetworkVolumeBillingRecord" });
 
-type Asked = { startTime?: number | undefined; endTime?: number | undefined } & Pick<Question, "bucketSize">;
+type Span = Partial<Pick<BillingQuestion, "startTime" | "endTime">> & Pick<BillingQuestion, "bucketSize">;
 
-async function ask(
-  c: Context<ManagementEnv>,
-  { startTime, endTime, bucketSize }: Asked,
-  more: Pick<Question, "kind" | "grouping" | "only">,
-): Promise<readonly Sum[]> {
-  return c
-    .get("books")()
-    .sumUp({ startTime, endTime, bucketSize, defaultSpanMs, ...more });
+/** Only what a billing question knows goes into the call. */
+function spanOf({ startTime, endTime, bucketSize }: Span) {
+  return { startTime, endTime, bucketSize, defaultSpanMs };
 }
 
 const one = (value: string | undefined) => (value === undefined ? undefined : [value]);
 const timeOf = ({ hour }: Sum) => new Date(hour * hourMs).toISOString();
 
-function recordOf(sum: Sum, grouping: Grouping) {
-  const of = sum.of === "" ? {} : { [grouping]: sum.of };
-  return { amount: usd(sum.microUsd), time: timeOf(sum), timeBilledMs: sum.ms, ...of };
+/** By the clock of what ran. */
+async function answerRun(
+  { records }: ManagementCall,
+  question: Pick<BillingQuestion, "kind" | "only"> & { readonly grouping: Grouping },
+  span: Span,
+): Promise<Response> {
+  const sums = await records().sumUp({ ...spanOf(span), ...question });
+  const record = (sum: Sum) => ({
+    amount: usd(sum.microUsd),
+    time: timeOf(sum),
+    timeBilledMs: sum.ms,
+    ...(sum.of !== "" && { [question.grouping]: sum.of }),
+  });
+  return Response.json(sums.map(record));
 }
 
-export const billing = new Hono<ManagementEnv>()
-  .get("/pods", query(podQuery), async (c) => {
-    const { podId, gpuTypeId, grouping, ...span } = c.req.valid("query");
-    const only = { resource: one(podId), gpuTypeId: one(gpuTypeId) };
-    const sums = await ask(c, span, { kind: "pod", grouping, only });
-    return c.json(sums.map((sum) => recordOf(sum, grouping)));
-  })
-  .get("/endpoints", query(endpointQuery), async (c) => {
-    const { endpointId, gpuTypeId, dataCenterId, imageName, templateId, grouping, ...span } = c.req.valid("query");
-    const only = {
-      resource: one(endpointId),
-      gpuTypeId,
-      dataCenterId,
-      imageName: one(imageName),
-      templateId: one(templateId),
-    };
-    const sums = await ask(c, span, { kind: "endpoint", grouping, only });
-    return c.json(sums.map((sum) => recordOf(sum, grouping)));
-  })
-  .get("/networkvolumes", query(volumeQuery), async (c) => {
-    const sums = await ask(c, c.req.valid("query"), { kind: "volume", grouping: undefined, only: {} });
-    const none = { highPerformanceStorageAmount: 0, highPerformanceStorageDiskSpaceBilledGb: 0 };
-    return c.json(
-      sums.map((sum) => ({ amount: usd(sum.microUsd), diskSpaceBilledGb: sum.gb, ...none, time: timeOf(sum) })),
-    );
-  });
+const run = { method: "get", answer: z.array(recordSchema) } as const;
 
-const read = { access: "platform", method: "get", errors: listed } as const;
-
-export const billingOperations: readonly Operation[] = [
-  {
-    ...read,
-    id: "PodBilling",
-    path: "/billing/pods",
-    summary: "What Pods came to, by the clock",
-    query: podQuery,
-    answer: z.array(recordSchema),
-  },
-  {
-    ...read,
-    id: "EndpointBilling",
-    path: "/billing/endpoints",
-    summary: "What the run time of jobs came to",
-    query: endpointQuery,
-    answer: z.array(recordSchema),
-  },
-  {
-    ...read,
-    id: "NetworkVolumeBilling",
-    path: "/billing/networkvolumes",
-    summary: "What volumes came to",
-    query: volumeQuery,
-    answer: z.array(volumeRecordSchema),
-  },
+export const billingRoutes: readonly PlatformRoute[] = [
+  managementRoute(
+    { ...run, id: "PodBilling", path: "/billing/pods", summary: "What Pods came to, by the clock", query: podQuery },
+    (call, { query: { podId, gpuTypeId, grouping, ...span } }) =>
+      answerRun(call, { kind: "pod", grouping, only: { resource: one(podId), gpuTypeId: one(gpuTypeId) } }, span),
+  ),
+  managementRoute(
+    {
+      ...run,
+      id: "EndpointBilling",
+      path: "/billing/endpoints",
+      summary: "What the run time of jobs came to",
+      query: endpointQuery,
+    },
+    (call, { query: { endpointId, imageName, templateId, gpuTypeId, dataCenterId, grouping, ...span } }) => {
+      const named = { resource: one(endpointId), imageName: one(imageName), templateId: one(templateId) };
+      return answerRun(call, { kind: "endpoint", grouping, only: { ...named, gpuTypeId, dataCenterId } }, span);
+    },
+  ),
+  managementRoute(
+    {
+      id: "NetworkVolumeBilling",
+      method: "get",
+      path: "/billing/networkvolumes",
+      summary: "What volumes came to",
+      query: volumeQuery,
+      answer: z.array(volumeRecordSchema),
+    },
+    async ({ records }, { query: span }) => {
+      const sums = await records().sumUp({ ...spanOf(span), kind: "volume", grouping: undefined, only: {} });
+      const none = { highPerformanceStorageAmount: 0, highPerformanceStorageDiskSpaceBilledGb: 0 };
+      return Response.json(
+        sums.map((sum) => ({ amount: usd(sum.microUsd), diskSpaceBilledGb: sum.gb, ...none, time: timeOf(sum) })),
+      );
+    },
+  ),
 ];

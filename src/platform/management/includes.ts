@@ -1,13 +1,14 @@
 // What an answer carries beside the record where it is asked for: templates, workers, machines, volumes.
-import type { Endpoint } from "./endpoints.ts";
-import type { Pod, Volume } from "./pod.ts";
+import type { Endpoint } from "./endpoint.ts";
+import type { Pod } from "./pod.ts";
 import type { PodIncludes } from "./pod-input.ts";
 import { type Compute, cpuPrices, describeGpu, gpuPrices, usd, workerMicroUsdPerHour } from "./prices.ts";
-import type { Template } from "./template.ts";
+import type { Template } from "./template-input.ts";
+import type { Volume } from "./volume.ts";
 
 const note = "A record with a price and a clock: no machine is rented.";
 
-export function machineOf(pod: Pod) {
+function machineOf(pod: Pod) {
   const { dataCenterId, costPerHr, secureCloud, gpu, cpuFlavorId, vcpuCount } = pod;
   const gpus = gpu && { gpuTypeId: gpu.id, gpuDisplayName: gpu.displayName, currentPricePerGpu: costPerHr / gpu.count };
   const cpus = cpuFlavorId !== undefined && { cpuTypeId: cpuFlavorId, cpuCount: vcpuCount };

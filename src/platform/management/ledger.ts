@@ -1,5 +1,6 @@
 // What ran, hour by hour and price by price: clocks that run, executed time that queues report, and the sums of both.
 import { hourMs, hourOf, hoursOf } from "../hours.ts";
+import type { ExecutedRow } from "../queue/executed.ts";
 
 export type Kind = "pod" | "endpoint" | "volume";
 
@@ -13,21 +14,6 @@ export interface Circumstances {
   readonly dataCenterId: string;
   readonly templateId: string;
   readonly imageName: string;
-  /** The template is another account's, which earns by it. */
-  readonly borrowed: boolean;
-}
-
-/** All that a meter has counted in an hour, so that to book it twice changes nothing. */
-export interface Executed extends Record<string, SqlStorageValue> {
-  meter: number;
-  hour: number;
-  worker: string;
-  ms: number;
-}
-
-export interface Credit extends Record<string, SqlStorageValue> {
-  microUsd: number;
-  ms: number;
 }
 
 /** An hour's amount is rounded down, whenever it was counted: so every sum is the sum of the same hours. */
@@ -35,21 +21,18 @@ export const amountSql = `u.ms * m.microUsdPerHour / ${hourMs}`;
 
 export class Ledger {
   readonly #sql: SqlStorage;
-  readonly #onBorrowed: (templateId: string) => void;
 
-  constructor(sql: SqlStorage, onBorrowed: (templateId: string) => void) {
+  constructor(sql: SqlStorage) {
     this.#sql = sql;
-    this.#onBorrowed = onBorrowed;
   }
 
   meter(circumstances: Circumstances): number {
     const { kind, resource, gpuTypeId, microUsdPerHour, gb, dataCenterId, templateId, imageName } = circumstances;
     const values = [resource, kind, gpuTypeId, microUsdPerHour, gb, dataCenterId, templateId, imageName];
     const names = "resource, kind, gpuTypeId, microUsdPerHour, gb, dataCenterId, templateId, imageName, borrowed";
-    const bindings = [...values, circumstances.borrowed ? 1 : 0];
-    this.#sql.exec(`INSERT OR IGNORE INTO meters (${names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, ...bindings);
-    const query = `SELECT key FROM meters WHERE (${names}) = (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-    return this.#sql.exec<{ key: number }>(query, ...bindings).one().key;
+    this.#sql.exec(`INSERT OR IGNORE INTO meters (${names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)`, ...values);
+    const query = `SELECT key FROM meters WHERE (${names}) = (?, ?, ?, ?, ?, ?, ?, ?, 0)`;
+    return this.#sql.exec<{ key: number }>(query, ...values).one().key;
   }
 
   /** From now on the resource's time is counted so; what ran before stays as it was. */
@@ -78,42 +61,39 @@ export class Ledger {
   }
 
   #add(meter: number, from: number, to: number): void {
-    const { kind, templateId, borrowed } = this.#describe(meter);
+    const { kind } = this.#describe(meter);
     for (const { hour, ms } of hoursOf(from, to)) {
       this.#sql.exec(
         `INSERT INTO usage (kind, hour, meter, worker, ms) VALUES (?, ?, ?, '', ?)
          ON CONFLICT DO UPDATE SET ms = ms + excluded.ms`,
-        ...[kind, hour, meter, ms],
+        kind,
+        hour,
+        meter,
+        ms,
       );
     }
-    if (borrowed) this.#onBorrowed(templateId);
   }
 
   /** What a queue reports are sums, which only grow: the larger is the later, and a report that comes twice adds nothing. */
-  book(resource: string, executed: readonly Executed[]): void {
+  book(resource: string, executed: readonly ExecutedRow[]): void {
     for (const { meter, hour, worker, ms } of executed) {
-      const { kind, templateId, borrowed, resource: owner } = this.#describe(meter);
+      const { kind, resource: owner } = this.#describe(meter);
       if (owner !== resource) continue;
       this.#sql.exec(
         `INSERT INTO usage (kind, hour, meter, worker, ms) VALUES (?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET ms = MAX(ms, excluded.ms)`,
-        ...[kind, hour, meter, worker, ms],
+        kind,
+        hour,
+        meter,
+        worker,
+        ms,
       );
-      if (borrowed) this.#onBorrowed(templateId);
     }
   }
 
-  /** All that was ever spent with another account's template. */
-  spentWith(templateId: string): Credit {
-    const query = `SELECT COALESCE(SUM(${amountSql}), 0) AS microUsd, COALESCE(SUM(u.ms), 0) AS ms
-      FROM meters m JOIN usage u ON u.meter = m.key WHERE m.borrowed = 1 AND m.templateId = ?`;
-    return this.#sql.exec<Credit>(query, templateId).one();
-  }
-
   #describe(meter: number) {
-    const query = "SELECT kind, resource, templateId, borrowed FROM meters WHERE key = ?";
-    type Described = { kind: Kind; resource: string; templateId: string; borrowed: number };
-    return this.#sql.exec<Described>(query, meter).one();
+    const query = "SELECT kind, resource FROM meters WHERE key = ?";
+    return this.#sql.exec<{ kind: Kind; resource: string }>(query, meter).one();
   }
 }
 

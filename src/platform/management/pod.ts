@@ -1,6 +1,7 @@
 // A Pod: its states as a table, and how it is answered.
 import * as z from "zod";
 import { computeTypes, type DesiredStatus, desiredStatuses } from "./vocabulary.ts";
+import { volumeSchema } from "./volume.ts";
 
 export type PodEvent = "start" | "stop" | "restart" | "reset" | "terminate";
 
@@ -59,11 +60,6 @@ const machineSchema = z.object({
   secureCloud: z.boolean(),
   note: z.string(),
 });
-
-export const volumeSchema = z
-  .object({ id: z.string(), name: z.string(), size: z.int(), dataCenterId: z.string() })
-  .meta({ id: "NetworkVolume" });
-export type Volume = z.output<typeof volumeSchema>;
 
 export const podSchema = z
   .looseObject({

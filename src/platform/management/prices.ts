@@ -8,7 +8,7 @@ interface GpuPrice {
 
 const gpu = (memoryInGb: number, ...usd: [number, number, number]): GpuPrice => ({ memoryInGb, usd });
 
-/** The first one is taken where nobody says which. */
+/** The first one is the default. */
 export const gpuPrices = {
   "NVIDIA GeForce RTX 4090": gpu(24, 0.69, 0.34, 1.116),
   "NVIDIA A40": gpu(48, 0.4, 0.35, 1.224),
@@ -80,8 +80,6 @@ export const cpuFlavorIds = Object.keys(cpuPrices) as [CpuFlavorId, ...CpuFlavor
 const spotShare = 0.5;
 /** A gigabyte of network volume for an hour; a month comes to about seven cents. */
 const volumeUsdPerGbHour = 0.0001;
-/** What the creator of a public template earns of what others pay with it. */
-const templateShare = 0.01;
 
 export const microUsd = (usd: number): number => Math.round(usd * 1e6);
 
@@ -112,10 +110,6 @@ function cpuMicroUsd(flavor: CpuFlavorId, vcpus: number): number {
 
 export function volumeMicroUsdPerHour(gb: number): number {
   return microUsd(volumeUsdPerGbHour) * gb;
-}
-
-export function earnedMicroUsd(spentMicroUsd: number): number {
-  return Math.floor(spentMicroUsd * templateShare);
 }
 
 export function usd(amountMicroUsd: number): number {

@@ -1,84 +1,118 @@
-// What the routes of all resources share: the account's object, bounded bodies, ids in paths, lists as bare arrays.
-
-import { zValidator } from "@hono/zod-validator";
-import type { Context, MiddlewareHandler } from "hono";
+// What the resources of the management interface have in common: routes to list, make, read, change and delete them.
 import * as z from "zod";
-import { describeFaults, type ErrorCode, Problem } from "../../errors.ts";
-import { bodyErrors } from "../../wire/body-problem.ts";
-import { orRefuse } from "../../wire/refusals.ts";
-import type { Remote } from "../../wire/remote.ts";
-import { accountOf } from "../accounts.ts";
-import type { PlatformEnv } from "../auth.ts";
-import { readJson } from "../large-body.ts";
-import type { Account } from "./account.ts";
-import { catalogueName } from "./catalogue.ts";
+import type { ErrorCode } from "../../errors.ts";
+import { accepted } from "../answers.ts";
+import type { PlatformRoute } from "../platform-route.ts";
+import type { Refusal } from "../queue/views.ts";
 import * as fields from "./fields.ts";
-import type { Page } from "./rows.ts";
+import { type ManagementCall, managementRoute } from "./management-route.ts";
 
-export interface ManagementEnv extends PlatformEnv {
-  Variables: PlatformEnv["Variables"] & {
-    /** A stub is made anew for each call, since one that broke stays broken. */
-    books: () => Remote<Account>;
-    catalogue: () => Remote<Account>;
+type Errors = readonly ErrorCode[];
+type Answer<T> = Promise<T | Refusal>;
+
+export interface Resource<T extends object, L extends z.ZodType, C extends z.ZodType, G extends z.ZodType> {
+  /** As the contract's operations name it: `GetTemplate`, `ListTemplates`. */
+  readonly name: string;
+  readonly path: string;
+  /** The path's parameter: `templateId`. */
+  readonly id: string;
+  readonly answer: z.ZodType;
+  readonly list: {
+    readonly summary: string;
+    readonly query?: L;
+    readonly answer: (call: ManagementCall, query: z.output<L>) => Promise<Response>;
+  };
+  readonly create: {
+    readonly summary: string;
+    readonly body: C;
+    readonly status?: 201;
+    readonly errors?: Errors;
+    readonly make: (call: ManagementCall, body: z.output<C>) => Answer<T>;
+  };
+  readonly get: {
+    readonly summary: string;
+    readonly query?: G;
+    readonly find: (call: ManagementCall, id: string, query: z.output<G>) => Answer<T>;
+  };
+  readonly remove: {
+    readonly summary: string;
+    readonly errors?: Errors;
+    readonly act: (call: ManagementCall, id: string) => Answer<object>;
   };
 }
 
-export const openBooks: MiddlewareHandler<ManagementEnv> = async (c, next) => {
-  const [namespace, account] = [c.env.ACCOUNT, c.get("account")];
-  c.get("exchange").owner = account;
-  c.set("books", () => accountOf(namespace, account));
-  c.set("catalogue", () => accountOf(namespace, catalogueName));
-  await next();
-};
-
-const bodyBytes = 1024 * 1024;
-
-export async function readBody<T extends z.ZodType>(c: Context<ManagementEnv>, schema: T): Promise<z.output<T>> {
-  const checked = z.safeParse(schema, await readJson(c.req.raw, bodyBytes));
-  if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));
-  return checked.data;
+export function resourceRoutes<T extends object, L extends z.ZodType, C extends z.ZodType, G extends z.ZodType>({
+  name,
+  path,
+  id,
+  answer,
+  list,
+  create,
+  get,
+  remove,
+}: Resource<T, L, C, G>): PlatformRoute[] {
+  const one = { path: `${path}/:${id}`, params: byId(id) };
+  const { answer: answerAll, ...listing } = list;
+  const { make, ...making } = create;
+  const { find, ...getting } = get;
+  const { act, ...removing } = remove;
+  return [
+    managementRoute(
+      { ...listing, id: `List${name}s`, method: "get", path, answer: z.array(answer) },
+      (call, { query }) => answerAll(call, query as z.output<L>),
+    ),
+    managementRoute({ ...making, id: `Create${name}`, method: "post", path, answer }, async (call, { body }) =>
+      Response.json(accepted(await make(call, body as z.output<C>)), { status: create.status ?? 200 }),
+    ),
+    managementRoute(
+      { ...getting, ...one, id: `Get${name}`, method: "get", answer, errors: ["NOT_FOUND"] },
+      async (call, { params, query }) =>
+        Response.json(accepted(await find(call, params[id] ?? "", query as z.output<G>))),
+    ),
+    managementRoute(
+      { ...removing, ...one, id: `Delete${name}`, method: "delete", status: 204, errors: errorsOf(remove) },
+      async (call, { params }) => {
+        accepted(await act(call, params[id] ?? ""));
+        return new Response(null, { status: 204 });
+      },
+    ),
+  ];
 }
 
-/** The id in the path, or 400. */
-export function idIn(c: Context<ManagementEnv>, name: string): string {
-  const checked = fields.id.safeParse(c.req.param(name));
-  if (checked.success) return checked.data;
-  throw new Problem("INVALID_REQUEST", `${name}: ${checked.error.issues[0]?.message ?? "expected an id"}`);
+interface Change<B extends z.ZodType> {
+  readonly summary: string;
+  readonly body: B;
+  readonly errors?: Errors;
+  readonly act: (call: ManagementCall, id: string, change: z.output<B>) => Answer<object>;
 }
 
-export const query = <T extends z.ZodType>(schema: T) => zValidator("query", schema, orRefuse);
-
-export type FetchPage = (after: number) => Promise<Page>;
-
-/** One array of what all sources hold, sent as it is read: nobody holds a long list whole. */
-export async function answerList(first: readonly unknown[], ...sources: readonly FetchPage[]): Promise<Response> {
-  const texts = pages(first, sources);
-  const { value } = await texts.next();
-  const encoder = new TextEncoder();
-  let open = `[${value ?? ""}`;
-  const body = new ReadableStream({
-    async pull(controller) {
-      const { value, done } = await texts.next();
-      controller.enqueue(encoder.encode(done ? `${open}]` : open));
-      if (done) controller.close();
-      open = `,${value}`;
-    },
-  });
-  return new Response(body, { headers: { "Content-Type": "application/json" } });
+/** By PATCH, and by POST to its synonym. */
+export function changeRoutes<B extends z.ZodType>(
+  {
+    name,
+    path,
+    id,
+    answer,
+  }: Pick<Resource<object, z.ZodType, z.ZodType, z.ZodType>, "name" | "path" | "id" | "answer">,
+  change: Change<B>,
+): PlatformRoute[] {
+  const { body, summary } = change;
+  const changing = { params: byId(id), body, answer, errors: errorsOf(change) };
+  const ways = [
+    { id: `Update${name}`, method: "patch", path: `${path}/:${id}`, summary },
+    { id: `Update${name}ByPost`, method: "post", path: `${path}/:${id}/update`, summary: "The same as PATCH" },
+  ] as const;
+  return ways.map((way) =>
+    managementRoute({ ...changing, ...way }, async (call, { params, body: asked }) =>
+      Response.json(accepted(await change.act(call, params[id] ?? "", asked as z.output<B>))),
+    ),
+  );
 }
 
-/** Texts of some records each, with commas between; none is empty. */
-async function* pages(first: readonly unknown[], sources: readonly FetchPage[]): AsyncGenerator<string, undefined> {
-  if (first.length > 0) yield first.map((record) => JSON.stringify(record)).join(",");
-  for (const fetchPage of sources) {
-    for (let after: number | null = 0; after !== null; ) {
-      const page: Page = await fetchPage(after);
-      if (page.items.length > 0) yield page.items.join(",");
-      after = page.next;
-    }
-  }
+function byId(id: string) {
+  return z.object({ [id]: fields.id });
 }
 
-export const found: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "NOT_FOUND", "UNAVAILABLE"];
-export const listed: readonly ErrorCode[] = ["UNAUTHORIZED", "INVALID_REQUEST", "UNAVAILABLE"];
-export const written: readonly ErrorCode[] = [...listed, ...bodyErrors];
+function errorsOf({ errors = [] }: { readonly errors?: Errors }): Errors {
+  return ["NOT_FOUND", ...errors];
+}

@@ -2,8 +2,16 @@
 
 /** What a list of Pods can be filtered by: read out of the record, so that it is never told apart from it. */
 const podColumns = [
-  ...["name", "image", "templateId", "networkVolumeId", "containerRegistryAuthId", "desiredStatus"],
-  ...["computeType", "gpuTypeId", "cpuFlavorId", "dataCenterId"],
+  "name",
+  "image",
+  "templateId",
+  "networkVolumeId",
+  "containerRegistryAuthId",
+  "desiredStatus",
+  "computeType",
+  "gpuTypeId",
+  "cpuFlavorId",
+  "dataCenterId",
 ];
 
 /** `seq` is the order of creation; every other column is read out of the record. */
@@ -86,4 +94,17 @@ export const steps: readonly string[] = [
   ${records("public_templates", [], ", owner TEXT NOT NULL")}
   CREATE TABLE borrowers (template TEXT NOT NULL, account TEXT NOT NULL, PRIMARY KEY (template, account)) WITHOUT ROWID;
   `,
+  // No credentials are kept but a name for whom they are, and what was lent between accounts is copied instead.
+  `
+  UPDATE registry_auths SET sealed = x'';
+  ALTER TABLE registry_auths ADD COLUMN username TEXT NOT NULL DEFAULT '';
+  ALTER TABLE pods ADD COLUMN templateCopy TEXT;
+  ALTER TABLE endpoints ADD COLUMN templateCopy TEXT;
+  DELETE FROM duties WHERE kind = 'credit';
+  DELETE FROM borrowed_templates;
+  DELETE FROM credits;
+  DELETE FROM borrowers;
+  `,
+  "UPDATE endpoints SET json = json_set(json, '$.type', 'QB')",
+  "CREATE TABLE spent (endpoint TEXT PRIMARY KEY, microUsd INTEGER NOT NULL) WITHOUT ROWID",
 ];

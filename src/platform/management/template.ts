@@ -1,26 +1,5 @@
-// A template as it is kept and answered, and the official ones that everybody has.
-import type { categories } from "./vocabulary.ts";
-
-export interface Template {
-  readonly id: string;
-  readonly name: string;
-  readonly imageName: string;
-  readonly category: (typeof categories)[number];
-  readonly containerDiskInGb: number;
-  readonly volumeInGb: number;
-  readonly volumeMountPath: string;
-  readonly containerRegistryAuthId?: string | undefined;
-  readonly dockerEntrypoint: readonly string[];
-  readonly dockerStartCmd: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly ports: readonly string[];
-  readonly readme: string;
-  readonly isPublic: boolean;
-  readonly isRunpod: boolean;
-  readonly isServerless: boolean;
-  readonly earned: number;
-  readonly runtimeInMin: number;
-}
+// The official templates, which everybody has.
+import type { Template } from "./template-input.ts";
 
 const official = (id: string, name: string, imageName: string, more: Partial<Template> = {}): Template => ({
   id,

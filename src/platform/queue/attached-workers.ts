@@ -1,4 +1,4 @@
-// The real workers of an endpoint: who was heard of, what each holds, who waits for a job, what each is told to stop.
+// The real workers of an endpoint: when each was last heard of, which jobs it holds or must stop, which ones wait for a job.
 import { limits } from "../../contract/limits.ts";
 
 interface Attached {
@@ -24,9 +24,9 @@ const maxStops = 1000;
 
 export class AttachedWorkers {
   readonly #workers = new Map<string, Attached>();
-  /** Whoever waits longest is first. */
+  /** The one that waits longest is first. */
   readonly #takers: Taker[] = [];
-  /** Until when a worker counts as present that this object has not heard of itself. */
+  /** Until when a worker counts as present from before this object restarted. */
   #presentUntil: number;
 
   constructor(presentUntil: number) {
@@ -51,13 +51,13 @@ export class AttachedWorkers {
     attached.stops.delete(job);
   }
 
-  /** The job is over for its worker; told to stop where that was not its own doing. */
+  /** The worker no longer holds the job; with `stop` it is told to stop it. */
   drop(worker: string, job: string, stop: boolean): void {
     const attached = this.#workers.get(worker);
     if (attached?.jobs.delete(job) && stop) tellToStop(attached, [job]);
   }
 
-  /** Jobs that a worker speaks of and does not hold any more. */
+  /** Tells the worker to stop the jobs that it named and does not hold. */
   disown(worker: string, jobs: readonly string[], now: number): void {
     const attached = this.#at(worker, now);
     tellToStop(
@@ -66,7 +66,7 @@ export class AttachedWorkers {
     );
   }
 
-  /** What the worker is to stop: told once. */
+  /** The jobs that the worker must stop, each told once. */
   takeStops(worker: string): string[] {
     const attached = this.#workers.get(worker);
     const jobs = [...(attached?.stops ?? [])];
@@ -92,7 +92,7 @@ export class AttachedWorkers {
     };
   }
 
-  /** Wakes the worker that waits longest, by its newest call: an older one may have lost its caller unnoticed. */
+  /** Wakes the worker that waits longest, by its newest call: the caller of an older one may have left unnoticed. */
   wakeNext(now: number, mayTake: (worker: string) => boolean): number | undefined {
     const longest = this.#takers.find(({ worker }) => mayTake(worker));
     const taker = this.#takers.findLast(({ worker }) => worker === longest?.worker);
@@ -118,7 +118,7 @@ export class AttachedWorkers {
     return (this.#workers.get(worker)?.jobs.size ?? 0) > 0;
   }
 
-  /** Until when somebody counts as present; undefined where nobody does. */
+  /** Until when a worker counts as present; undefined if no worker does. */
   presentUntil(now: number): number | undefined {
     this.#forget(now);
     const noted = Math.min(this.#presentUntil, now + limits.takeHoldMs + limits.workerLostMs);
@@ -154,7 +154,7 @@ export class AttachedWorkers {
     return [...this.#workers.keys()];
   }
 
-  /** A worker without a job that is not heard of any more needs no mourning. */
+  /** Forgets idle workers that stopped polling. */
   #forget(now: number): void {
     this.#setBack(now);
     for (const [worker, { heardAt, jobs, waiting }] of this.#workers) {
@@ -162,7 +162,7 @@ export class AttachedWorkers {
     }
   }
 
-  /** Whom the clock heard before it was set back counts as heard now, and not for longer. */
+  /** If the clock was set back, a worker counts as heard now, not in the future. */
   #setBack(now: number): void {
     for (const attached of this.#workers.values()) attached.heardAt = Math.min(attached.heardAt, now);
   }

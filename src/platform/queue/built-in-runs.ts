@@ -1,16 +1,26 @@
-// What the built-in workers run just now: each run can be stopped, and gives its worker back to the fleet.
+// The runs of built-in workers: each can be stopped, and frees its worker when it ends.
+
+import { BuiltInWorkers, isBuiltIn } from "./built-in-workers.ts";
 import type { EndpointSettings } from "./endpoint-settings.ts";
-import { Fleet, isBuiltIn } from "./fleet.ts";
 import type { JobRow } from "./job.ts";
 
-/** Runs the job; the signal says that nobody wants its result any more. */
+/** Runs the job. The signal is aborted when its result is no longer wanted. */
 export type RunJob = (job: JobRow, worker: string, signal: AbortSignal) => void;
 
-/** An object that nobody calls is put to sleep, and its runs die with it: its alarm rings for them meanwhile. */
+/** An endpoint's model, as its queue knows it. */
+export interface PublicModel {
+  /** Stands in while no real worker is present. */
+  readonly run: RunJob;
+  /** Called with what any worker made, built-in or real. */
+  readonly streamed: (job: JobRow, chunk: unknown) => void;
+  readonly completed: (job: JobRow) => void;
+}
+
+/** The runtime evicts an object without calls, and its runs with it: an alarm keeps it awake meanwhile. */
 const wakefulMs = 30_000;
 
 export class BuiltInRuns {
-  readonly #fleet = new Fleet();
+  readonly #workers = new BuiltInWorkers();
   readonly #runs = new Map<string, AbortController>();
   readonly #run: RunJob | undefined;
 
@@ -23,11 +33,11 @@ export class BuiltInRuns {
   }
 
   free(waiting: number, waitingLow: number, settings: EndpointSettings, now: number): number {
-    return this.#run ? this.#fleet.free(waiting, waitingLow, settings, now) : 0;
+    return this.#run ? this.#workers.free(waiting, waitingLow, settings, now) : 0;
   }
 
   worker(): string {
-    return this.#fleet.take();
+    return this.#workers.take();
   }
 
   start(job: JobRow, worker: string): void {
@@ -36,11 +46,11 @@ export class BuiltInRuns {
     this.#run?.(job, worker, run.signal);
   }
 
-  /** The job is over for its worker, which is free again. A run of an earlier life of this object has none. */
+  /** Ends the run and frees its worker. A run from before a restart of this object has no worker any more. */
   letGo(job: JobRow, now: number): void {
     this.#runs.get(job.id)?.abort();
     if (this.#runs.delete(job.id) && job.worker !== null && isBuiltIn(job.worker))
-      this.#fleet.giveBack(job.worker, now);
+      this.#workers.giveBack(job.worker, now);
   }
 
   nextDue(now: number): number | undefined {
@@ -48,10 +58,10 @@ export class BuiltInRuns {
   }
 
   count(settings: EndpointSettings, now: number): { idle: number; running: number } {
-    return this.#run ? this.#fleet.count(settings, now) : { idle: 0, running: 0 };
+    return this.#run ? this.#workers.count(settings, now) : { idle: 0, running: 0 };
   }
 
   idleWorkers(settings: EndpointSettings, now: number): string[] {
-    return this.#run ? this.#fleet.idleWorkers(settings, now) : [];
+    return this.#run ? this.#workers.idleWorkers(settings, now) : [];
   }
 }

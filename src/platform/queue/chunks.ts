@@ -1,7 +1,7 @@
-// What a job has streamed and nobody has read yet. A chunk that was handed out is gone.
+// The chunks that a job has streamed and no client has read yet. A chunk that was read is removed.
 import { limits } from "../../contract/limits.ts";
 
-/** As many bytes as one answer hands out; the next call gets the rest. */
+/** How many bytes one answer carries; the next call gets the rest. */
 const drainBytes = 4 * 1024 * 1024;
 const encoder = new TextEncoder();
 
@@ -18,7 +18,9 @@ export class Chunks {
     for (const item of items) {
       this.#sql.exec(
         "INSERT INTO chunks (job, part, bytes) SELECT ?, COALESCE(MAX(part), 0) + 1, ? FROM chunks WHERE job = ?",
-        ...[job, item, job],
+        job,
+        item,
+        job,
       );
     }
     return items.reduce((size, { byteLength }) => size + byteLength, 0);
@@ -57,7 +59,7 @@ export class Chunks {
 export function split(output: unknown): Uint8Array[] {
   const whole = encodeItem(output);
   if (whole.byteLength <= limits.streamChunkBytes) return [whole];
-  return pieces(typeof output === "string" ? output : JSON.stringify(output)).map(encodeItem);
+  return pieces(typeof output === "string" ? output : JSON.stringify(output));
 }
 
 function encodeItem(output: unknown): Uint8Array {
@@ -75,22 +77,27 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** An escaped character is six bytes at most, so a piece stays under the limit whatever it holds. */
-const pieceLength = Math.floor((limits.streamChunkBytes - 32) / 6);
-
-function pieces(text: string): string[] {
-  const found: string[] = [];
+/** Each as large as a chunk may be, whatever its characters take when they are written. */
+function pieces(text: string): Uint8Array[] {
+  const found: Uint8Array[] = [];
   for (let from = 0; from < text.length; ) {
-    const to = endOfPiece(text, from);
-    found.push(text.slice(from, to));
-    from = to;
+    let length = Math.min(limits.streamChunkBytes, text.length - from);
+    for (;;) {
+      const piece = text.slice(from, from + length - halves(text, from + length));
+      const item = encodeItem(piece);
+      if (item.byteLength <= limits.streamChunkBytes) {
+        found.push(item);
+        from += piece.length;
+        break;
+      }
+      length = Math.floor((length * (limits.streamChunkBytes - 16)) / item.byteLength);
+    }
   }
   return found;
 }
 
-/** Never between the two halves of a character. */
-function endOfPiece(text: string, from: number): number {
-  const to = Math.min(from + pieceLength, text.length);
-  const code = text.charCodeAt(to - 1);
-  return to < text.length && code >= 0xd800 && code <= 0xdbff ? to - 1 : to;
+/** 1 where a cut would part the two halves of a character. */
+function halves(text: string, at: number): number {
+  const code = text.charCodeAt(at - 1);
+  return at < text.length && code >= 0xd800 && code <= 0xdbff ? 1 : 0;
 }

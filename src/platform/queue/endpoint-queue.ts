@@ -1,86 +1,85 @@
 // One endpoint's queue as a Durable Object: calls come in, held ones wait, one alarm does all that time does.
-import { DurableObject } from "cloudflare:workers";
+
 import type { Health } from "../../contract/job.ts";
 import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
-import { migrate } from "../../wire/migrate.ts";
-import { OneAlarm } from "../../wire/one-alarm.ts";
-import { remote } from "../../wire/remote.ts";
-import type { builtInRunner } from "../workers/built-in.ts";
+import { CheckedObject } from "../../durable/checked-object.ts";
+import { migrate } from "../../durable/migrate.ts";
+import { OneAlarm } from "../../durable/one-alarm.ts";
+import { remote } from "../../durable/remote.ts";
 import { defaultEndpointSettings, type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
 import type { ExecutedRow } from "./executed.ts";
-import { Gate } from "./gate.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { describeJob, type JobRow } from "./job.ts";
-import { Courier } from "./notices.ts";
-import { bodyOf } from "./payloads.ts";
-import { Queue, type Submission } from "./queue.ts";
+import { viewOf } from "./job-view.ts";
+import { NoticeSender } from "./notice-sender.ts";
+import type { FindPublicModel } from "./public-model.ts";
+import { Queue } from "./queue.ts";
+import type {
+  JobOutcome,
+  JobPage,
+  QueueCalls,
+  StreamOperation,
+  StreamPart,
+  Submission,
+  UploadOperation,
+  WaitOperation,
+} from "./queue-calls.ts";
+import { QueueLimits } from "./queue-limits.ts";
+import { readQueueName } from "./queue-name.ts";
 import { steps } from "./schema.ts";
-import {
-  type Body,
-  type JobView,
-  noEndpoint,
-  noJob,
-  notHeld,
-  type Refusal,
-  type TakenJob,
-  tooManyWorkers,
-} from "./views.ts";
-import { type Outcome, WorkerDesk } from "./worker-desk.ts";
+import { type JobView, noEndpoint, noJob, type Refusal, type TakenJob } from "./views.ts";
+import { WorkerCalls } from "./worker-calls.ts";
 
-type Waiting = "runsync" | "status" | "openai";
-type Streaming = "stream" | "openai";
-export type Part = { status: JobState; items: string[] };
-
-export class EndpointQueue extends DurableObject<Env> {
+export class EndpointQueue extends CheckedObject implements QueueCalls {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
   readonly #queue: Queue;
-  readonly #desk: WorkerDesk;
-  readonly #gate: Gate;
-  readonly #courier: Courier;
+  readonly #workers: WorkerCalls;
+  readonly #limits: QueueLimits;
+  readonly #sender: NoticeSender;
   readonly #held = new HeldCalls();
   readonly #alarm: OneAlarm;
 
   /** Without built-in workers only real ones serve the endpoint. */
-  constructor(ctx: DurableObjectState, env: Env, runner?: typeof builtInRunner) {
+  constructor(ctx: DurableObjectState, env: Env, findModel?: FindPublicModel) {
     super(ctx, env);
     migrate(ctx.storage, steps);
     this.#alarm = new OneAlarm(ctx, "endpoint-queue", () => this.#ring());
     const now = () => this.clock();
     const settled = () => this.#arm();
     const waitUntil = (promise: Promise<unknown>) => ctx.waitUntil(promise);
-    const runBuiltIn = runner?.(ctx, env, { queue: () => this.#queue, desk: () => this.#desk, settled });
-    this.#queue = new Queue(ctx.storage, readSettings(ctx.storage.sql), { now, runBuiltIn });
-    this.#desk = new WorkerDesk(this.#queue, now);
-    this.#gate = new Gate(this.#queue, now);
-    this.#courier = new Courier({ store: this.#queue.store, exports: ctx.exports, now, waitUntil, settled });
+    const model = findModel?.(ctx, env, { queue: () => this.#queue, workers: () => this.#workers });
+    this.#queue = new Queue(ctx.storage, readSettings(ctx.storage.sql), { now, runBuiltIn: model?.run });
+    this.#limits = new QueueLimits(this.#queue, now);
+    this.#workers = new WorkerCalls({ queue: this.#queue, model, held: this.#held, now, changed: settled });
+    this.#sender = new NoticeSender({ store: this.#queue.store, exports: ctx.exports, now, waitUntil, settled });
     this.#arm();
   }
 
-  /** Sent again with the same id, it is the same job: an answer may be lost when the object restarts. */
+  /** The same id twice is the same job: the caller repeats a call whose answer was lost in a restart. */
   submit(
     submission: Submission,
     operation: RatedOperation = submission.sync ? "runsync" : "run",
   ): { id: string } | Refusal {
     const { id, body } = submission;
     if (this.#queue.store.find(id)) return { id };
-    const refusal = body instanceof Uint8Array ? this.#gate.refuse(operation, body.byteLength) : undefined;
+    const refusal = body instanceof Uint8Array ? this.#limits.refuse(operation, body.byteLength) : undefined;
     if (refusal) return refusal;
     const accepted = this.#queue.submit(submission);
     this.#arm();
     return accepted ? { id } : { refused: "INVALID_REQUEST", detail: "the upload took too long" };
   }
 
-  /** A body too large for one call, stored as it flows; `submit` or `finish` then names it. Nothing of one that broke off. */
-  async upload(operation: "run" | "runsync" | "done", body: ReadableStream<Uint8Array>) {
+  /** Stores a body too large for one call as it flows; `submit` or `finish` then names it. Undefined if it broke off. */
+  async upload(operation: UploadOperation, body: ReadableStream<Uint8Array>) {
     const rated = operation === "done" ? undefined : operation;
-    const refusal = rated && this.#gate.refuse(rated, 0);
+    const refusal = rated && this.#limits.refuse(rated, 0);
     if (refusal) {
       await body.cancel();
       return refusal;
     }
-    const leave = rated ? this.#gate.enter(rated) : () => {};
+    const leave = rated ? this.#limits.enter(rated) : () => {};
     const upload = this.#queue.store.newPayloadKey();
     try {
       const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
@@ -110,11 +109,11 @@ export class EndpointQueue extends DurableObject<Env> {
     });
   }
 
-  /** Holds until the job is at its end or the time is over. Who submitted it was let in then. */
-  async wait(id: string, waitMs: number, ticket: string, operation: Waiting): Promise<JobView | Refusal> {
-    const refusal = operation === "status" ? this.#gate.refuse(operation) : undefined;
+  /** Holds until the job ends or the time is over. A `runsync` or `openai` call was counted when it was submitted. */
+  async wait(id: string, waitMs: number, ticket: string, operation: WaitOperation): Promise<JobView | Refusal> {
+    const refusal = operation === "status" ? this.#limits.refuse(operation) : undefined;
     if (refusal) return refusal;
-    const leave = this.#gate.enter(operation);
+    const leave = this.#limits.enter(operation);
     try {
       await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status));
       return this.#view(id);
@@ -123,11 +122,16 @@ export class EndpointQueue extends DurableObject<Env> {
     }
   }
 
-  /** Holds until there is a chunk, the end, or the time is over; hands each chunk out once. */
-  async stream(id: string, waitMs: number, ticket: string, operation: Streaming = "stream"): Promise<Part | Refusal> {
-    const refusal = operation === "stream" ? this.#gate.refuse(operation) : undefined;
+  /** Holds until there is a chunk, the job ends, or the time is over. Hands each chunk out once. */
+  async stream(
+    id: string,
+    waitMs: number,
+    ticket: string,
+    operation: StreamOperation = "stream",
+  ): Promise<StreamPart | Refusal> {
+    const refusal = operation === "stream" ? this.#limits.refuse(operation) : undefined;
     if (refusal) return refusal;
-    const leave = this.#gate.enter(operation);
+    const leave = this.#limits.enter(operation);
     const { store } = this.#queue;
     try {
       await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status) || !store.chunks.isEmpty(job.key));
@@ -170,7 +174,7 @@ export class EndpointQueue extends DurableObject<Env> {
     return this.#rated("purge-queue", () => ({ removed: this.#queue.purge() }));
   }
 
-  requests(offset: number, limit: number) {
+  requests(offset: number, limit: number): JobPage | Refusal {
     return this.#rated("requests", () => {
       this.#queue.tick();
       const total = this.#queue.store.totals.jobs;
@@ -188,78 +192,41 @@ export class EndpointQueue extends DurableObject<Env> {
     return { workers: this.#queue.health().workers, readyWorkers: this.#queue.readyWorkers() };
   }
 
-  /** Holds until there is a job. Whoever leaves meanwhile says so by its ticket, or gives the jobs back. */
-  async take(worker: string, ticket: string, count: number, holdMs: number): Promise<TakenJob[] | Refusal> {
-    const deadline = this.clock() + holdMs;
-    for (;;) {
-      const refusal = this.#refuseWorker(worker);
-      if (refusal) return refusal;
-      this.#desk.heard(worker);
-      const jobs = this.#queue.take(worker, count);
-      this.#arm();
-      if (jobs.length > 0) return jobs.map((job) => ({ id: job.id, request: this.#input(job) }));
-      const left = deadline - this.clock();
-      if (left <= 0 || !(await this.#desk.holdForJob(this.#held, ticket, worker, count, left))) return [];
-    }
-  }
-
-  #refuseWorker(worker: string): Refusal | undefined {
-    if (this.#queue.settings.closed) return noEndpoint;
-    return this.#queue.workers.hasRoomFor(worker) ? undefined : tooManyWorkers;
-  }
-
-  /** The caller of a held operation is gone. */
+  /** Ends a held call whose caller is gone. */
   leave(ticket: string): void {
     this.#held.leave(ticket);
   }
 
-  giveBack(worker: string, ids: readonly string[]): void {
-    for (const id of ids) {
-      const job = this.#queue.find(id);
-      if (job) this.#desk.giveBack(job, worker);
-    }
-    this.#arm();
+  take(worker: string, ticket: string, count: number, holdMs: number): Promise<TakenJob[] | Refusal> {
+    return this.#workers.take(worker, ticket, count, holdMs);
   }
 
-  async stops(worker: string, ticket: string, holdMs: number): Promise<string[] | Refusal> {
-    const refusal = this.#refuseWorker(worker);
-    if (refusal) return refusal;
-    this.#desk.heard(worker);
-    return this.#desk.holdForStops(this.#held, ticket, worker, holdMs);
+  giveBack(worker: string, ids: readonly string[]): void {
+    this.#workers.giveBack(worker, ids);
+  }
+
+  stops(worker: string, ticket: string, holdMs: number): Promise<string[] | Refusal> {
+    return this.#workers.stops(worker, ticket, holdMs);
   }
 
   ping(worker: string, jobs: readonly string[]): { ok: true } | Refusal {
-    const refusal = this.#refuseWorker(worker);
-    if (refusal) return refusal;
-    this.#desk.heard(worker);
-    this.#desk.ping(worker, jobs);
-    this.#arm();
-    return { ok: true };
+    return this.#workers.ping(worker, jobs);
   }
 
-  finish(worker: string, id: string, outcome: Outcome): { ok: true } | Refusal {
-    return this.#fromWorker(id, (job) => this.#desk.finish(job, worker, outcome));
+  finish(worker: string, id: string, outcome: JobOutcome): { ok: true } | Refusal {
+    return this.#workers.finish(worker, id, outcome);
   }
 
-  report(worker: string, id: string, progress: Outcome["output"]): { ok: true } | Refusal {
-    return this.#fromWorker(id, (job) => this.#desk.report(job, worker, progress));
+  report(worker: string, id: string, progress: JobOutcome["output"]): { ok: true } | Refusal {
+    return this.#workers.report(worker, id, progress);
   }
 
   append(worker: string, id: string, chunk: unknown): { ok: true } | Refusal {
-    return this.#gate.full(0) ?? this.#fromWorker(id, (job) => this.#desk.append(job, worker, chunk));
+    return this.#limits.full(0) ?? this.#workers.append(worker, id, chunk);
   }
 
-  /** The worker asks to be restarted: until it is heard of again it is not there. */
   restart(worker: string): void {
-    if (this.#queue.store.heldBy(worker).length === 0) this.#queue.workers.gone(worker);
-  }
-
-  #fromWorker(id: string, act: (job: JobRow) => boolean): { ok: true } | Refusal {
-    const job = this.#queue.find(id);
-    if (!job) return noJob;
-    const accepted = act(job);
-    this.#arm();
-    return accepted ? { ok: true } : notHeld;
+    this.#workers.restart(worker);
   }
 
   configure(settings: EndpointSettings): void {
@@ -268,14 +235,14 @@ export class EndpointQueue extends DurableObject<Env> {
     this.#arm();
   }
 
-  /** The endpoint is about to be deleted: nothing comes in any more, what runs ends. Answers what ran. */
+  /** The endpoint is about to be deleted: takes no more jobs and cancels those that run. Answers what ran. */
   retire(): ExecutedRow[] {
     this.configure({ ...this.#queue.settings, closed: true });
     this.#queue.retire();
     return this.#queue.store.executed.all();
   }
 
-  /** The retired endpoint is deleted: queue, results and history go for good. Only that it is closed stays known. */
+  /** Deletes queue, results and history of a retired endpoint. Only that it is closed stays known. */
   async wipe(): Promise<void> {
     await this.#alarm.stop();
     await this.ctx.storage.deleteAll();
@@ -286,21 +253,11 @@ export class EndpointQueue extends DurableObject<Env> {
 
   #view(id: string): JobView | Refusal {
     const job = this.#queue.find(id);
-    if (!job) return noJob;
-    const size = job.output === null ? 0 : this.#queue.store.payloads.size(job.output);
-    return { head: describeJob(job, this.clock()), output: job.output === null ? null : this.#read(job.output, size) };
-  }
-
-  #input(job: JobRow): Body {
-    return this.#read(job.input, this.#queue.store.payloads.size(job.input) - 1);
-  }
-
-  #read(key: number, to: number): Body {
-    return bodyOf(this.#queue.store.payloads.read({ key, from: 0, to }), to);
+    return job ? viewOf(job, this.#queue.store.payloads, this.clock()) : noJob;
   }
 
   #rated<T>(operation: RatedOperation, act: () => T): T | Refusal {
-    const refusal = this.#gate.refuse(operation);
+    const refusal = this.#limits.refuse(operation);
     if (refusal) return refusal;
     const result = act();
     this.#arm();
@@ -308,11 +265,11 @@ export class EndpointQueue extends DurableObject<Env> {
   }
 
   #arm(): void {
-    this.#alarm.arm(this.#queue.nextDue(), this.#courier.nextDue());
+    this.#alarm.arm(this.#queue.nextDue(), this.#sender.nextDue());
   }
 
   async #tellAccount(rows: readonly ExecutedRow[]): Promise<void> {
-    const [account = "", endpoint = ""] = this.ctx.id.name?.split("/") ?? [];
+    const { account, endpoint } = readQueueName(this.ctx.id.name);
     await remote(this.env.ACCOUNT, account).recordExecuted(endpoint, rows);
   }
 
@@ -322,7 +279,7 @@ export class EndpointQueue extends DurableObject<Env> {
 
   async #ring(): Promise<void> {
     this.#queue.tick();
-    this.#courier.send();
+    this.#sender.send();
     await this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
     this.#arm();
   }

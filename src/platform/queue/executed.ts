@@ -1,4 +1,4 @@
-// How long jobs of a managed endpoint ran, by hour and worker: summed with each job's end, told to its account later.
+// How long jobs of a managed endpoint ran, by hour and worker: summed at each job's end, reported to the account later.
 import { hoursOf } from "../hours.ts";
 import type { JobEvent } from "./job.ts";
 
@@ -9,7 +9,7 @@ export interface ExecutedRow extends Record<string, SqlStorageValue> {
   ms: number;
 }
 
-/** The events that end a run which answers speak of; a worker that left or was lost ran for nobody. */
+/** The events that end a billed run. A run that its worker left or lost is not billed. */
 const ends: ReadonlySet<JobEvent> = new Set([
   "completed",
   "failed",
@@ -18,13 +18,13 @@ const ends: ReadonlySet<JobEvent> = new Set([
   "abandoned",
   "expired",
 ] satisfies JobEvent[]);
-/** Ends that come close together are told together. */
+/** Ends that come close together are reported together. */
 const tellAfterMs = 5000;
 const rowsAtOnce = 1000;
 
 export class Executed {
   readonly #sql: SqlStorage;
-  /** Where time is booked; undefined where nobody books it. */
+  /** The meter that run time is booked on; undefined for an endpoint without one. */
   meter: number | undefined;
 
   constructor(sql: SqlStorage) {
@@ -38,7 +38,11 @@ export class Executed {
       this.#sql.exec(
         `INSERT INTO executed (meter, hour, worker, ms, tellAt) VALUES (?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET ms = ms + excluded.ms, tellAt = COALESCE(tellAt, excluded.tellAt)`,
-        ...[this.meter, hour, worker ?? "", ms, to + tellAfterMs],
+        this.meter,
+        hour,
+        worker ?? "",
+        ms,
+        to + tellAfterMs,
       );
     }
   }
@@ -47,7 +51,7 @@ export class Executed {
     return this.#sql.exec<{ at: number | null }>("SELECT MIN(tellAt) AS at FROM executed").one().at ?? undefined;
   }
 
-  /** Sends what was not told yet, once the first of it is due. Sums are sent, so what comes twice counts once. */
+  /** Reports the sums that changed, once the first of them is due. A sum that arrives twice counts once. */
   async report(now: number, send: (rows: readonly ExecutedRow[]) => Promise<void>): Promise<void> {
     const due = this.nextDue();
     if (due === undefined || due > now) return;
@@ -69,7 +73,7 @@ export class Executed {
     return this.#sql.exec<ExecutedRow>("SELECT meter, hour, worker, ms FROM executed").toArray();
   }
 
-  /** Heard, unless more has come since. */
+  /** Marks rows as reported, unless they have grown since. */
   #told(rows: readonly ExecutedRow[]): void {
     for (const { meter, hour, worker, ms } of rows) {
       const query = "UPDATE executed SET tellAt = NULL WHERE meter = ? AND hour = ? AND worker = ? AND ms = ?";

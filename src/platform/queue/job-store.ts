@@ -2,9 +2,10 @@
 import { isFinal } from "../../contract/states.ts";
 import { Chunks } from "./chunks.ts";
 import { Executed } from "./executed.ts";
-import { describeJob, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
-import { Outbox } from "./outbox.ts";
+import { countsOf, describeJob, effectsOf, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
+import { NoticeOutbox } from "./notice-outbox.ts";
 import { Payloads } from "./payloads.ts";
+import type { Payload } from "./queue-calls.ts";
 
 /** Sums that are kept, so that nothing ever counts rows. */
 export interface Totals extends Record<string, SqlStorageValue> {
@@ -31,14 +32,15 @@ export interface NewJob {
   readonly input: { readonly key: number; readonly size: number; readonly from: number; readonly to: number };
 }
 
-/** Bytes to be stored, or the upload that stored them already. */
-export type Stored = Uint8Array | { readonly upload: number; readonly size: number };
 export type Change = Partial<Pick<JobRow, "worker" | "error" | "output" | "ttlMs">>;
 export type Moved = { job: JobRow; deleted: boolean };
 
+/** From here on no worker gets the request again: what it said beside its input, such as a bucket's secret, goes. */
+const isForgetful: ReadonlySet<string> = new Set(["COMPLETED", "CANCELLED", "deleted"]);
+
 export class JobStore {
   readonly payloads: Payloads;
-  readonly outbox: Outbox;
+  readonly outbox: NoticeOutbox;
   readonly chunks: Chunks;
   readonly executed: Executed;
   readonly #storage: DurableObjectStorage;
@@ -52,7 +54,7 @@ export class JobStore {
     this.#sql = storage.sql;
     this.executionTimeoutMs = executionTimeoutMs;
     this.payloads = new Payloads(storage.sql);
-    this.outbox = new Outbox(storage.sql);
+    this.outbox = new NoticeOutbox(storage.sql);
     this.chunks = new Chunks(storage.sql);
     this.executed = new Executed(storage.sql);
     this.#totals = this.#readTotals();
@@ -84,7 +86,7 @@ export class JobStore {
   }
 
   /** Undefined where the upload that it speaks of is gone. */
-  keep(body: Stored): { key: number; size: number } | undefined {
+  keep(body: Payload): { key: number; size: number } | undefined {
     if (!(body instanceof Uint8Array))
       return this.payloads.adopt(body.upload) ? { key: body.upload, size: body.size } : undefined;
     const key = this.newPayloadKey();
@@ -98,8 +100,20 @@ export class JobStore {
       `INSERT INTO jobs (id, status, position, lowPriority, submittedAt, queuedAt, ttlMs, executionTimeoutMs,
          retentionMs, webhook, origin, input, inputFrom, inputTo, dueAt)
        VALUES (?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[job.id, this.#totals.position, job.lowPriority ? 1 : 0, now, now, job.ttlMs, job.executionTimeoutMs],
-      ...[job.retentionMs, job.webhook, job.origin, job.input.key, job.input.from, job.input.to, now + job.ttlMs],
+      job.id,
+      this.#totals.position,
+      job.lowPriority ? 1 : 0,
+      now,
+      now,
+      job.ttlMs,
+      job.executionTimeoutMs,
+      job.retentionMs,
+      job.webhook,
+      job.origin,
+      job.input.key,
+      job.input.from,
+      job.input.to,
+      now + job.ttlMs,
     );
     return this.#byKey(this.#sql.exec<{ key: number }>("SELECT last_insert_rowid() AS key").one().key);
   }
@@ -152,11 +166,12 @@ export class JobStore {
     if (status === undefined) return undefined;
     this.#count(job, -1);
     if (job.status === "IN_PROGRESS") this.executed.add(event, job.worker, job.takenAt, now);
+    if (isForgetful.has(status)) this.payloads.blankAround({ key: job.input, from: job.inputFrom, to: job.inputTo });
     if (status === "deleted") {
       this.#delete(job);
       return { job, deleted: true };
     }
-    const next: JobRow = { ...job, ...effects(event, now), ...change, status };
+    const next: JobRow = { ...job, ...effectsOf(event, now), ...change, status };
     if (event === "retried") {
       this.#add({ position: 1 });
       next.position = this.#totals.position;
@@ -170,7 +185,7 @@ export class JobStore {
     next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
     this.#write(next);
     this.#count(next, 1);
-    this.#add(counts(event));
+    this.#add(countsOf(event));
     if (isFinal(status) && next.webhook !== null) {
       this.outbox.add({ ...next, webhook: next.webhook }, JSON.stringify(describeJob(next, now)), now);
     }
@@ -249,8 +264,18 @@ export class JobStore {
     this.#sql.exec(
       `UPDATE jobs SET status = ?, position = ?, queuedAt = ?, takenAt = ?, finishedAt = ?, ttlMs = ?, worker = ?,
          retries = ?, error = ?, output = ?, dueAt = ? WHERE key = ?`,
-      ...[job.status, job.position, job.queuedAt, job.takenAt, job.finishedAt, job.ttlMs, job.worker],
-      ...[job.retries, job.error, job.output, job.dueAt, job.key],
+      job.status,
+      job.position,
+      job.queuedAt,
+      job.takenAt,
+      job.finishedAt,
+      job.ttlMs,
+      job.worker,
+      job.retries,
+      job.error,
+      job.output,
+      job.dueAt,
+      job.key,
     );
   }
 
@@ -270,26 +295,4 @@ export class JobStore {
   #readTotals(): Totals {
     return this.#sql.exec<Totals>("SELECT * FROM totals WHERE id = 1").one();
   }
-}
-
-/** What an event does to a job's times, whatever else changes. */
-function effects(event: JobEvent, now: number): Partial<JobRow> {
-  switch (event) {
-    case "taken":
-      return { takenAt: now };
-    case "returned":
-    case "lost":
-      return { takenAt: null, worker: null };
-    case "retried":
-      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, retries: 0 };
-    default:
-      return { finishedAt: now };
-  }
-}
-
-function counts(event: JobEvent): Partial<Pick<Totals, "completed" | "failed" | "retried">> {
-  if (event === "completed") return { completed: 1 };
-  if (event === "failed" || event === "overran" || event === "abandoned") return { failed: 1 };
-  if (event === "retried" || event === "lost") return { retried: 1 };
-  return {};
 }

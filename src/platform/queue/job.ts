@@ -67,10 +67,33 @@ export interface JobRow extends Record<string, SqlStorageValue> {
   dueAt: number;
 }
 
+/** How an event changes the times of a job. */
+export function effectsOf(event: JobEvent, now: number): Partial<JobRow> {
+  switch (event) {
+    case "taken":
+      return { takenAt: now };
+    case "returned":
+    case "lost":
+      return { takenAt: null, worker: null };
+    case "retried":
+      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, retries: 0 };
+    default:
+      return { finishedAt: now };
+  }
+}
+
+/** Which of the totals an event adds to. */
+export function countsOf(event: JobEvent): { completed?: 1; failed?: 1; retried?: 1 } {
+  if (event === "completed") return { completed: 1 };
+  if (event === "failed" || event === "overran" || event === "abandoned") return { failed: 1 };
+  if (event === "retried" || event === "lost") return { retried: 1 };
+  return {};
+}
+
 export const overranError = "executionTimeout exceeded";
 export const abandonedError = "job timed out after 1 retries";
 
-/** Which of its timers rings first, and what it then means. The ttl wins a tie: it deletes whatever else would happen. */
+/** The timer that rings first, and the event that it means. The ttl wins a tie, since it deletes the job. */
 export function nextTimer(job: JobRow, executionTimeoutMs: number): { at: number; event: JobEvent } {
   const expiry = { at: job.submittedAt + job.ttlMs, event: "expired" as const };
   const other = otherTimer(job, executionTimeoutMs);
@@ -98,7 +121,9 @@ export function newJobId(sync: boolean): string {
   return `${sync ? "sync-" : ""}${crypto.randomUUID()}-s1`;
 }
 
-/** All that a status answer says but for the output. Times of a job that waits or runs are counted up to now. */
+export type JobDescription = ReturnType<typeof describeJob>;
+
+/** A status answer without its output. Times of a job that waits or runs are counted up to now. */
 export function describeJob(job: JobRow, now: number) {
   const delayTime = Math.max(0, (job.takenAt ?? job.finishedAt ?? now) - job.queuedAt);
   const executionTime = job.takenAt === null ? 0 : Math.max(0, (job.finishedAt ?? now) - job.takenAt);

@@ -1,9 +1,13 @@
 // Payloads in rows of 1 MiB: a row of a Durable Object holds 2 MB at most.
-import { concat } from "../../wire/concat.ts";
+import { concat } from "../../json/concat.ts";
 
-export const rowBytes = 1024 * 1024;
+const rowBytes = 1024 * 1024;
 /** An upload whose job never came is removed after this. */
 const uploadLifetimeMs = 15 * 60 * 1000;
+
+/** What stands before the input of a request that is nothing else. */
+const bareHead = '{"input":';
+const blank = 0x20;
 
 /** A slice of a stored payload. */
 export interface PayloadRange {
@@ -47,7 +51,7 @@ export class Payloads {
         return undefined;
       }
       if (value === undefined || value.byteLength === 0) break;
-      // Removed while it still flowed, what follows would belong to nobody.
+      // The upload was removed while it still flowed: no job would ever use the rest.
       if (!this.#isUpload(key)) {
         await reader.cancel().catch(() => {});
         return undefined;
@@ -89,6 +93,18 @@ export class Payloads {
     this.#sql.exec("DELETE FROM payloads WHERE key = ?", key);
     this.#sql.exec("DELETE FROM uploads WHERE key = ?", key);
     return size;
+  }
+
+  /** Blanks what stands around a slice of JSON; the slice keeps its place. */
+  blankAround({ key, from, to }: PayloadRange): void {
+    if (from <= bareHead.length && this.size(key) === to + 1) return;
+    const query = "SELECT part, bytes FROM payloads WHERE key = ?";
+    for (const { part, bytes } of this.#sql.exec<{ part: number; bytes: ArrayBuffer }>(query, key).toArray()) {
+      const [start, blanked] = [part * rowBytes, new Uint8Array(bytes)];
+      blanked.fill(blank, 0, Math.max(0, from - start));
+      blanked.fill(blank, Math.max(0, to - start));
+      this.#sql.exec("UPDATE payloads SET bytes = ? WHERE key = ? AND part = ?", blanked, key, part);
+    }
   }
 
   /** The bytes in pieces of a row at most, read as they are asked for. */

@@ -3,38 +3,23 @@ import type { Health } from "../../contract/job.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { AttachedWorkers } from "./attached-workers.ts";
 import { BuiltInRuns, type RunJob } from "./built-in-runs.ts";
+import { isBuiltIn } from "./built-in-workers.ts";
 import type { EndpointSettings } from "./endpoint-settings.ts";
-import { isBuiltIn } from "./fleet.ts";
 import { abandonedError, isHeldBy, type JobEvent, type JobRow, nextTimer, overranError, retentionMs } from "./job.ts";
-import { type Change, JobStore, type Stored } from "./job-store.ts";
+import { type Change, JobStore } from "./job-store.ts";
 import { Listeners } from "./listeners.ts";
 import { Presence } from "./presence.ts";
+import type { Submission } from "./queue-calls.ts";
 import { workersWanted } from "./scaling.ts";
 
-export const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
+const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
 
 /** How many overdue jobs one alarm handles before it makes room for calls. */
 const tickSize = 500;
 
-export interface Submission {
-  readonly id: string;
-  readonly sync: boolean;
-  readonly waitMs: number;
-  readonly lowPriority: boolean;
-  readonly ttlMs: number;
-  readonly executionTimeoutMs: number | null;
-  readonly webhook: string | null;
-  readonly origin: string;
-  /** The request's bytes, or the upload that holds them. */
-  readonly body: Stored;
-  /** Where `input` lies in them. */
-  readonly inputFrom: number;
-  readonly inputTo: number;
-}
-
-export interface Surroundings {
+export interface QueueDeps {
   readonly now: () => number;
-  /** Undefined where the endpoint has no built-in workers. */
+  /** Undefined for an endpoint without built-in workers. */
   readonly runBuiltIn: RunJob | undefined;
 }
 
@@ -45,13 +30,13 @@ export class Queue {
   /** Told when a job has moved to its end, is gone, or has streamed something. */
   readonly listeners = new Listeners();
   readonly #builtIn: BuiltInRuns;
-  readonly #around: Surroundings;
+  readonly #deps: QueueDeps;
   #settings: EndpointSettings;
 
-  constructor(storage: DurableObjectStorage, settings: EndpointSettings, around: Surroundings) {
-    this.#around = around;
+  constructor(storage: DurableObjectStorage, settings: EndpointSettings, deps: QueueDeps) {
+    this.#deps = deps;
     this.#settings = settings;
-    this.#builtIn = new BuiltInRuns(around.runBuiltIn);
+    this.#builtIn = new BuiltInRuns(deps.runBuiltIn);
     this.store = new JobStore(storage, settings.executionTimeoutMs);
     this.store.executed.meter = settings.managed?.meter;
     this.presence = new Presence(storage.sql);
@@ -59,9 +44,9 @@ export class Queue {
     this.#recover();
   }
 
-  /** Built-in runs died with the object that ran them; real workers get the usual time to be heard of. */
+  /** After a restart: built-in runs are lost, and real workers have the full time to be heard of. */
   #recover(): void {
-    const now = this.#around.now();
+    const now = this.#deps.now();
     for (const worker of this.store.busyWorkers()) {
       for (const job of this.store.heldBy(worker)) {
         if (job.dueAt <= now) this.#ring(job, now);
@@ -72,17 +57,17 @@ export class Queue {
     this.dispatch();
   }
 
-  /** The job as it is now: what time did to it unheard, because the alarm is late, is done first. */
+  /** The job as it is now. Applies its overdue timers first, since the alarm may be late. */
   find(id: string): JobRow | undefined {
     const job = this.store.find(id);
-    const now = this.#around.now();
+    const now = this.#deps.now();
     if (!job || job.dueAt > now) return job;
     this.#ring(job, now);
     this.dispatch();
     return this.store.find(id);
   }
 
-  /** The first in line that time has not caught up with. */
+  /** The first jobs in line. Applies overdue timers first. */
   #nextWaiting(count: number, now: number): JobRow[] {
     for (;;) {
       const waiting = this.store.firstWaiting(count);
@@ -111,7 +96,7 @@ export class Queue {
     return jobs >= queueBounds.jobs || bytes + moreBytes > queueBounds.bytes;
   }
 
-  /** False where the upload that it speaks of is gone. */
+  /** False if the named upload is gone. */
   submit(submission: Submission): boolean {
     const { body, inputFrom: from, inputTo: to } = submission;
     const accepted = this.store.transaction(() => {
@@ -120,14 +105,14 @@ export class Queue {
       const { id, lowPriority, ttlMs, executionTimeoutMs, webhook, origin } = submission;
       const kept = retentionMs(submission.sync, submission.waitMs);
       const job = { id, lowPriority, ttlMs, executionTimeoutMs, webhook, origin, retentionMs: kept };
-      this.store.add({ ...job, input: { ...input, from, to } }, this.#around.now());
+      this.store.add({ ...job, input: { ...input, from, to } }, this.#deps.now());
       return true;
     });
     if (accepted) this.dispatch();
     return accepted;
   }
 
-  /** The job's state; of a final job the state that it has. */
+  /** Answers the job's state afterwards; a job that has ended keeps its state. */
   cancel(job: JobRow): JobState {
     if (isFinal(job.status)) return job.status;
     this.apply(job, "cancelled");
@@ -152,9 +137,9 @@ export class Queue {
     this.store.update(job, { ttlMs });
   }
 
-  /** Hands waiting jobs to whoever is there for them: real workers in line first, built-in ones where none is present. */
+  /** Gives waiting jobs to workers: to real workers in line first, to built-in ones if no real worker is present. */
   dispatch(): void {
-    const now = this.#around.now();
+    const now = this.#deps.now();
     for (let { waiting } = this.store.totals; waiting > 0; ) {
       const taken = this.workers.wakeNext(now, (worker) => this.#mayTake(worker));
       if (taken === undefined) break;
@@ -163,22 +148,22 @@ export class Queue {
     this.#startBuiltIn(now);
   }
 
-  /** Jobs for a real worker, now in its hands. */
+  /** Gives jobs to a real worker. */
   take(worker: string, count: number): JobRow[] {
     if (!this.#mayTake(worker)) return [];
-    const now = this.#around.now();
+    const now = this.#deps.now();
     const taken = this.#nextWaiting(count, now).flatMap((job) => this.#give(job, worker, now) ?? []);
     for (const job of taken) this.workers.holds(worker, job.id, now);
     return taken;
   }
 
-  /** The workers of a managed endpoint are as many as its settings say: one more waits until another is done. */
+  /** A managed endpoint has at most `workersMax` busy workers: one more waits until another is done. */
   #mayTake(worker: string): boolean {
     const { managed, workersMax } = this.#settings;
     return managed === undefined || this.workers.isBusy(worker) || this.workers.busy() < workersMax;
   }
 
-  /** Ends whatever waits or runs: the endpoint is about to be deleted. */
+  /** Ends all jobs that wait or run: the endpoint is about to be deleted. */
   retire(): void {
     this.purge();
     for (const worker of this.store.busyWorkers()) {
@@ -201,15 +186,15 @@ export class Queue {
     }
   }
 
-  /** Its worker is gone: once it goes back to the queue, the second time it failed. */
+  /** The worker of the job is gone: the first time the job goes back to the queue, the second time it fails. */
   lose(job: JobRow): void {
     if (job.retries > 0) this.apply(job, "abandoned", { error: abandonedError }, true);
     else this.apply(job, "lost", {}, true);
   }
 
-  /** Moves the job and tells whoever must know; false where the table has no such move. */
+  /** Moves the job and tells its worker and listeners. False if the table has no such move. */
   apply(job: JobRow, event: JobEvent, change: Change = {}, byItsWorker = false): boolean {
-    const now = this.#around.now();
+    const now = this.#deps.now();
     const moved = this.store.transaction(() => this.store.move(job, event, now, change));
     if (!moved) return false;
     if (job.status === "IN_PROGRESS") this.#letGo(job, byItsWorker, now);
@@ -223,11 +208,10 @@ export class Queue {
     else this.workers.drop(job.worker, job.id, !byItsWorker);
   }
 
-  /** All that time does. True where more is due than one turn handles. */
-  tick(): boolean {
-    const now = this.#around.now();
-    const due = this.store.due(now, tickSize);
-    for (const job of due) this.#ring(job, now);
+  /** Applies all that is due, up to `tickSize` jobs; the rest is due at once. */
+  tick(): void {
+    const now = this.#deps.now();
+    for (const job of this.store.due(now, tickSize)) this.#ring(job, now);
     for (const { worker, jobs } of this.workers.lost(now)) {
       for (const id of jobs) {
         const job = this.store.find(id);
@@ -237,7 +221,6 @@ export class Queue {
     }
     for (const key of this.store.payloads.overdueUploads(now)) this.store.payloads.remove(key);
     this.dispatch();
-    return due.length === tickSize;
   }
 
   #ring(job: JobRow, now: number): void {
@@ -246,9 +229,9 @@ export class Queue {
     else this.apply(job, timer.event, timer.event === "overran" ? { error: overranError } : {});
   }
 
-  /** When time has something to do next. */
+  /** When `tick` has something to do next. */
   nextDue(): number | undefined {
-    const now = this.#around.now();
+    const now = this.#deps.now();
     const waits = this.#builtIn.exist && this.store.totals.waiting > 0;
     const resume = waits ? this.workers.presentUntil(now) : undefined;
     const times = [this.store.nextDue(), this.workers.nextLoss(), this.#builtIn.nextDue(now), resume];
@@ -260,9 +243,9 @@ export class Queue {
     return this.#countWorkers().running;
   }
 
-  /** While real workers are there, idle built-in ones count for nothing. */
+  /** While real workers are present, idle built-in ones are not counted. */
   #countWorkers(): { idle: number; running: number } {
-    const now = this.#around.now();
+    const now = this.#deps.now();
     const attached = this.workers.count(now);
     const builtIn = this.#builtIn.count(this.#settings, now);
     const paused = this.workers.presentUntil(now) !== undefined;
@@ -281,13 +264,13 @@ export class Queue {
     if (!managed) return {};
     const { waiting, waitingLow } = this.store.totals;
     const oldest = this.store.firstWaiting(1)[0]?.queuedAt;
-    const longestWaitMs = oldest === undefined ? 0 : this.#around.now() - oldest;
+    const longestWaitMs = oldest === undefined ? 0 : this.#deps.now() - oldest;
     const target = workersWanted(this.#settings, { waiting: waiting - waitingLow, running, longestWaitMs });
     return { scaling: { ...managed.scaler, workersMin, workersMax, target } };
   }
 
   readyWorkers(): string[] {
-    const now = this.#around.now();
+    const now = this.#deps.now();
     const paused = this.workers.presentUntil(now) !== undefined;
     const builtIn = paused ? [] : this.#builtIn.idleWorkers(this.#settings, now);
     return [...this.workers.names(now), ...builtIn];

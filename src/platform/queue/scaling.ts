@@ -1,4 +1,4 @@
-// How many workers an endpoint's scaler wants: shown to whoever runs them, since no machine is started here.
+// How many workers an endpoint's scaler wants. It is only shown: no machine is started here.
 import type { EndpointSettings } from "./endpoint-settings.ts";
 
 export interface Load {

@@ -2,55 +2,56 @@
 import { readConfig } from "../../config.ts";
 import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
-import { endpointOf } from "../endpoints.ts";
+import { runSample, type SampleResult } from "../../samples/run-sample.ts";
+import { Debits } from "../credits.ts";
 import { putMedia } from "../media.ts";
-import type { RunJob } from "../queue/built-in-runs.ts";
+import type { PublicModel } from "../queue/built-in-runs.ts";
 import type { JobRow } from "../queue/job.ts";
-import type { Queue } from "../queue/queue.ts";
-import type { WorkerDesk } from "../queue/worker-desk.ts";
-import { runSample, type SampleResult } from "./sample-models/run.ts";
+import type { RunnerDeps } from "../queue/public-model.ts";
+import { readQueueName } from "../queue/queue-name.ts";
+import { GivenMedia } from "./given-media.ts";
 
 const encoder = new TextEncoder();
 
-/** What the object gives, once it is built. */
-interface Around {
-  readonly queue: () => Queue;
-  readonly desk: () => WorkerDesk;
-  readonly settled: () => void;
-}
-
-interface Run {
+interface Run extends RunnerDeps {
   readonly model: Model;
   readonly job: JobRow;
   readonly worker: string;
   readonly signal: AbortSignal;
   readonly delayMs: number;
   readonly media: R2Bucket;
-  readonly queue: () => Queue;
-  readonly desk: () => WorkerDesk;
+  readonly given: GivenMedia;
+  readonly exports: Cloudflare.Exports;
 }
 
 /** Undefined for an endpoint that is no public model: only real workers serve it. */
-export function builtInRunner(ctx: DurableObjectState, env: Env, { queue, desk, settled }: Around): RunJob | undefined {
-  const model = findModel(endpointOf(ctx.id.name));
+export function publicModel(ctx: DurableObjectState, env: Env, deps: RunnerDeps): PublicModel | undefined {
+  const model = findModel(readQueueName(ctx.id.name).endpoint);
   const reading = readConfig(env);
   if (!model || !reading.ok) return undefined;
-  const shared = { model, queue, desk, delayMs: reading.config.sampleDelayMs, media: env.MEDIA };
-  return (job, worker, signal) => ctx.waitUntil(run({ ...shared, job, worker, signal }).finally(settled));
+  const delayMs = reading.config.sampleDelayMs;
+  const files = { media: env.MEDIA, given: new GivenMedia(), exports: ctx.exports };
+  const shared = { ...deps, model, delayMs, ...files };
+  const debits = new Debits({ ctx, env, model, payloads: () => deps.queue().store.payloads });
+  return {
+    run: (job, worker, signal) => ctx.waitUntil(run({ ...shared, job, worker, signal })),
+    streamed: (job, chunk) => debits.streamed(job, chunk),
+    completed: (job) => debits.completed(job),
+  };
 }
 
 async function run(run: Run): Promise<void> {
   const result = await attempt(run);
-  const { job, worker, signal, desk } = run;
-  const current = signal.aborted ? undefined : run.queue().find(job.id);
-  if (!current || result.kind === "stopped") return;
-  if (result.kind === "crashed") return desk().crash(current, worker);
+  const { job, worker, signal, workers } = run;
+  if (signal.aborted || result.kind === "stopped") return;
+  if (result.kind === "crashed") return workers().crash(worker, job.id);
   const error = result.kind === "failed" ? result.error : null;
   const output = result.kind === "failed" ? null : encoder.encode(JSON.stringify(result.output));
-  desk().finish(current, worker, { error, output });
+  workers().finish(worker, job.id, { error, output });
 }
 
-async function attempt({ model, job, worker, signal, delayMs, media, queue, desk }: Run): Promise<SampleResult> {
+async function attempt(run: Run): Promise<SampleResult> {
+  const { model, job, worker, signal, delayMs, queue, workers } = run;
   try {
     // The queue hands the job over before it is ready to hear of it again.
     await scheduler.wait(0);
@@ -61,10 +62,10 @@ async function attempt({ model, job, worker, signal, delayMs, media, queue, desk
       signal,
       rest: (share) => scheduler.wait(delayMs * share),
       emit: (chunk) => {
-        const current = signal.aborted ? undefined : queue().find(job.id);
-        if (current) desk().append(current, worker, chunk);
+        if (!signal.aborted) workers().append(worker, job.id, chunk);
       },
-      putMedia: (file) => putMedia(media, job.origin, file, Date.now()),
+      putMedia: (file) => putMedia(run.media, job.origin, file, Date.now()),
+      withMedia: (url, use) => run.given.use(url, { origin: job.origin, exports: run.exports }, use),
     });
   } catch (error) {
     console.error(JSON.stringify({ sample: model.id, error: error instanceof Error ? error.message : "unknown" }));

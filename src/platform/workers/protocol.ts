@@ -1,19 +1,16 @@
 // The worker protocol: unmodified workers of the real service take jobs here and bring results.
-
-import { zValidator } from "@hono/zod-validator";
-import { type Context, Hono } from "hono";
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
-import type { Operation } from "../../contract/operation.ts";
-import { bodyErrors } from "../../wire/body-problem.ts";
-import { orRefuse } from "../../wire/refusals.ts";
+import { bodyErrors } from "../../http/body-problem.ts";
 import { accepted, splice, spliceFlowing } from "../answers.ts";
-import type { EndpointEnv } from "../endpoints.ts";
-import { ask, askOnce, hold } from "../held.ts";
-import { heldBy, jobOf } from "../jobs.ts";
-import { readJson } from "../large-body.ts";
+import { authenticate } from "../auth.ts";
+import { type EndpointCall, endpointPath, endpointRoute } from "../endpoint-call.ts";
+import { knownEndpoint } from "../endpoints.ts";
+import { readJsonBody } from "../large-body.ts";
+import type { PlatformRoute } from "../platform-route.ts";
 import type { Body, TakenJob } from "../queue/views.ts";
-import { knock } from "./knock.ts";
+import { callOnce, callWithRetry, longPoll } from "../queue-client.ts";
+import { probeConnection } from "./probe-connection.ts";
 import { checked, readResult, resultBytes, resultSchema } from "./result.ts";
 
 const chunkSchema = z.looseObject({ output: z.unknown() });
@@ -29,48 +26,97 @@ const pingSchema = z.object({
 });
 
 const encoder = new TextEncoder();
-const worker = zValidator("param", workerSchema, orRefuse);
 
-export const workerProtocol = new Hono<EndpointEnv>()
-  .get("/job-take/:worker", worker, async (c) => {
-    const { worker } = c.req.valid("param");
-    const taken = await take(c, worker, 1);
-    const [job] = taken.jobs;
-    return job ? hand(c, worker, taken, "", job.request, endOf(job)) : c.body(null, 204);
-  })
-  .get("/job-take-batch/:worker", worker, zValidator("query", batchSchema, orRefuse), async (c) => {
-    const { worker } = c.req.valid("param");
-    const taken = await take(c, worker, c.req.valid("query").batch_size);
-    return taken.jobs.length > 0 ? hand(c, worker, taken, "[", await listOf(taken.jobs), "]") : c.body(null, 204);
-  })
-  .get("/job-stop/:worker", worker, async (c) => {
-    const { worker } = c.req.valid("param");
-    const held = heldBy(c, limits.takeHoldMs);
-    const stops = accepted(await hold(held, (queue, leftMs, ticket) => queue.stops(worker, ticket, leftMs)));
-    return stops.length > 0 ? c.json({ jobsToStop: stops }) : c.body(null, 204);
-  })
-  .post("/job-done/:worker/:job", worker, async (c) => {
-    const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
-    const { output, error, status, stopPod } = await readResult(c.req.raw, queue);
-    const outcome = { error: errorText(error), output };
-    const told =
-      status === "IN_PROGRESS"
-        ? await askOnce(queue, (stub) => stub.report(worker, job, output))
-        : await askOnce(queue, (stub) => stub.finish(worker, job, outcome));
-    if ("refused" in told && output && "upload" in output) await ask(queue, (stub) => stub.discard(output.upload));
-    if (status !== "IN_PROGRESS" && stopPod) await ask(queue, (stub) => stub.restart(worker));
-    return c.json(accepted(told));
-  })
-  .post("/job-stream/:worker/:job", worker, async (c) => {
-    const [{ worker }, job, queue] = [c.req.valid("param"), jobOf(c), c.get("queue")];
-    const { output } = checked(chunkSchema, await readJson(c.req.raw, resultBytes));
-    return c.json(accepted(await askOnce(queue, (stub) => stub.append(worker, job, output))));
-  })
-  .get("/ping/:worker", worker, zValidator("query", pingSchema, orRefuse), async (c) => {
-    const { worker } = c.req.valid("param");
-    const jobs = c.req.valid("query").job_id.split(",").filter(Boolean);
-    return c.json(accepted(await ask(c.get("queue"), (queue) => queue.ping(worker, jobs))));
-  });
+const guards = [authenticate, knownEndpoint];
+const errors = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "INVALID_REQUEST"] as const;
+const answer = z.looseObject({});
+const polling = { access: "platform", method: "get", params: workerSchema, answer, errors } as const;
+const telling = {
+  ...polling,
+  method: "post",
+  errors: [...errors, ...bodyErrors, "JOB_NOT_FOUND", "JOB_NOT_HELD"],
+} as const;
+
+export const workerRoutes: readonly PlatformRoute[] = [
+  endpointRoute(
+    { ...polling, path: `${endpointPath}/job-take/:worker`, summary: "Take a job, held until there is one" },
+    guards,
+    async (call, { params: { worker } }) => {
+      const taken = await take(call, worker, 1);
+      const [job] = taken.jobs;
+      return job ? hand(call, worker, taken, "", job.request, endOf(job)) : nothing();
+    },
+  ),
+  endpointRoute(
+    {
+      ...polling,
+      path: `${endpointPath}/job-take-batch/:worker`,
+      summary: "Take several jobs",
+      query: batchSchema,
+      answer: z.array(answer),
+    },
+    guards,
+    async (call, { params: { worker }, query }) => {
+      const taken = await take(call, worker, query.batch_size);
+      return taken.jobs.length > 0 ? hand(call, worker, taken, "[", await listOf(taken.jobs), "]") : nothing();
+    },
+  ),
+  endpointRoute(
+    {
+      ...polling,
+      path: `${endpointPath}/job-stop/:worker`,
+      summary: "What to stop, held until there is something",
+      answer: z.object({ jobsToStop: z.array(z.string()) }),
+    },
+    guards,
+    async (call, { params: { worker } }) => {
+      const held = call.heldFor(limits.takeHoldMs);
+      const stops = accepted(await longPoll(held, (queue, leftMs, ticket) => queue.stops(worker, ticket, leftMs)));
+      return stops.length > 0 ? Response.json({ jobsToStop: stops }) : nothing();
+    },
+  ),
+  endpointRoute(
+    {
+      ...telling,
+      path: `${endpointPath}/job-done/:worker/:job`,
+      summary: "A result, or a report of progress",
+      body: resultSchema,
+    },
+    guards,
+    async ({ request, job, queue }, { params: { worker } }) => {
+      const { output, error, status, stopPod } = await readResult(request, queue);
+      const outcome = { error: errorText(error), output };
+      const told =
+        status === "IN_PROGRESS"
+          ? await callOnce(queue, (stub) => stub.report(worker, job, output))
+          : await callOnce(queue, (stub) => stub.finish(worker, job, outcome));
+      if ("refused" in told && output && "upload" in output)
+        await callWithRetry(queue, (stub) => stub.discard(output.upload));
+      if (status !== "IN_PROGRESS" && stopPod) await callWithRetry(queue, (stub) => stub.restart(worker));
+      return Response.json(accepted(told));
+    },
+  ),
+  endpointRoute(
+    { ...telling, path: `${endpointPath}/job-stream/:worker/:job`, summary: "A chunk of output", body: chunkSchema },
+    guards,
+    async ({ request, job, queue }, { params: { worker } }) => {
+      const { output } = checked(chunkSchema, await readJsonBody(request, resultBytes));
+      return Response.json(accepted(await callOnce(queue, (stub) => stub.append(worker, job, output))));
+    },
+  ),
+  endpointRoute(
+    { ...polling, path: `${endpointPath}/ping/:worker`, summary: "Still here", query: pingSchema },
+    guards,
+    async ({ queue }, { params: { worker }, query }) => {
+      const jobs = query.job_id.split(",").filter(Boolean);
+      return Response.json(accepted(await callWithRetry(queue, (stub) => stub.ping(worker, jobs))));
+    },
+  ),
+];
+
+function nothing(): Response {
+  return new Response(null, { status: 204 });
+}
 
 const json = { "Content-Type": "application/json" };
 
@@ -86,36 +132,36 @@ interface Taken {
   readonly waited: boolean;
 }
 
-async function take(c: Context<EndpointEnv>, worker: string, count: number): Promise<Taken> {
+async function take(call: EndpointCall, worker: string, count: number): Promise<Taken> {
   const askedAt = Date.now();
-  const held = heldBy(c, limits.takeHoldMs);
-  const jobs = accepted(await hold(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
-  if (!c.req.raw.signal.aborted) return { jobs, waited: Date.now() - askedAt >= waitedMs };
-  const returned = giveBack(c, worker, jobs);
-  c.executionCtx.waitUntil(returned);
+  const held = call.heldFor(limits.takeHoldMs);
+  const jobs = accepted(await longPoll(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
+  if (!call.request.signal.aborted) return { jobs, waited: Date.now() - askedAt >= waitedMs };
+  const returned = giveBack(call, worker, jobs);
+  call.waitUntil(returned);
   await returned;
   return { jobs: [], waited: true };
 }
 
-function giveBack(c: Context<EndpointEnv>, worker: string, jobs: readonly TakenJob[]): Promise<void> {
+function giveBack(call: EndpointCall, worker: string, jobs: readonly TakenJob[]): Promise<void> {
   const ids = jobs.map(({ id }) => id);
-  return ids.length === 0 ? Promise.resolve() : ask(c.get("queue"), (queue) => queue.giveBack(worker, ids));
+  return ids.length === 0 ? Promise.resolve() : callWithRetry(call.queue, (queue) => queue.giveBack(worker, ids));
 }
 
-/** A poll that was answered sooner was held for nobody. */
+/** A poll that was answered sooner was not held. */
 const waitedMs = 20;
 
 /** Jobs whose worker left during the held poll, or in the middle of the answer, go back at once. */
 function hand(
-  c: Context<EndpointEnv>,
+  call: EndpointCall,
   worker: string,
   { jobs, waited }: Taken,
   ...[before, middle, after]: [string, Body, string]
 ): Response {
-  const { signal } = c.req.raw;
-  const waitUntil = (promise: Promise<unknown>) => c.executionCtx.waitUntil(promise);
-  const broken = () => waitUntil(giveBack(c, worker, jobs));
-  const ready = waited ? (to: WritableStream) => knock(to, signal) : undefined;
+  const { signal } = call.request;
+  const waitUntil = (promise: Promise<unknown>) => call.waitUntil(promise);
+  const broken = () => waitUntil(giveBack(call, worker, jobs));
+  const ready = waited ? (to: WritableStream) => probeConnection(to, signal) : undefined;
   const flows = waited || middle instanceof ReadableStream;
   const body = flows
     ? spliceFlowing(before, middle, after, { waitUntil, broken, ...(ready && { ready }) })
@@ -123,7 +169,7 @@ function hand(
   return new Response(body, { headers: json });
 }
 
-/** The request is as it came, its id last: whatever the client called `id` counts no more. */
+/** The request is as it came, with its id last: it overrides an `id` of the client's own. */
 function endOf({ id }: TakenJob): string {
   return `,"id":${JSON.stringify(id)}}`;
 }
@@ -132,39 +178,3 @@ async function listOf(jobs: readonly TakenJob[]): Promise<Uint8Array> {
   const texts = await Promise.all(jobs.map((job) => new Response(splice("", job.request, endOf(job))).text()));
   return encoder.encode(texts.join(","));
 }
-
-const base = "/platform/v2/{endpoint}";
-const errors = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "INVALID_REQUEST"] as const;
-const resultErrors = [...errors, ...bodyErrors, "JOB_NOT_FOUND", "JOB_NOT_HELD"] as const;
-const asked = { access: "platform", method: "get", errors } as const;
-const told = { access: "platform", method: "post", errors: resultErrors, answer: z.looseObject({}) } as const;
-
-export const workerOperations: readonly Operation[] = [
-  {
-    ...asked,
-    path: `${base}/job-take/{worker}`,
-    summary: "Take a job, held until there is one",
-    answer: z.looseObject({}),
-  },
-  {
-    ...asked,
-    path: `${base}/job-take-batch/{worker}`,
-    summary: "Take several jobs",
-    query: batchSchema,
-    answer: z.array(z.looseObject({})),
-  },
-  {
-    ...asked,
-    path: `${base}/job-stop/{worker}`,
-    summary: "What to stop, held until there is something",
-    answer: z.object({ jobsToStop: z.array(z.string()) }),
-  },
-  {
-    ...told,
-    path: `${base}/job-done/{worker}/{job}`,
-    summary: "A result, or a report of progress",
-    body: resultSchema,
-  },
-  { ...told, path: `${base}/job-stream/{worker}/{job}`, summary: "A chunk of output", body: chunkSchema },
-  { ...asked, path: `${base}/ping/{worker}`, summary: "Still here", query: pingSchema, answer: z.looseObject({}) },
-];

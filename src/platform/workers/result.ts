@@ -2,10 +2,9 @@
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
-import type { Members } from "../../wire/member-scan.ts";
-import type { Remote } from "../../wire/remote.ts";
-import { type LargeBody, openBody, parseBody, type Stored, storeBody, Uploads } from "../large-body.ts";
-import type { EndpointQueue } from "../queue/endpoint-queue.ts";
+import type { Members } from "../../json/member-scan.ts";
+import { type LargeJsonBody, openJsonBody, parseJsonBody, storeBody, Uploads } from "../large-body.ts";
+import type { Payload, QueueStub } from "../queue/queue-calls.ts";
 
 /** A worker's result may be as large as a request, with room for its error beside it. */
 export const resultBytes = limits.runsyncPayloadBytes + 64 * 1024;
@@ -20,20 +19,20 @@ export const resultSchema = z.looseObject({
 
 export interface Result extends Pick<z.output<typeof resultSchema>, "error" | "status" | "stopPod"> {
   /** JSON, or the upload that holds it. */
-  readonly output: Uint8Array | Stored | null;
+  readonly output: Payload | null;
 }
 
 const encoder = new TextEncoder();
 
 /** Whatever the content type says: workers call JSON a form. */
-export async function readResult(request: Request, queue: () => Remote<EndpointQueue>): Promise<Result> {
-  const body = await openBody(request, resultBytes);
+export async function readResult(request: Request, queue: () => QueueStub): Promise<Result> {
+  const body = await openJsonBody(request, resultBytes);
   if (!(body instanceof Uint8Array)) return storeResult(body, queue);
-  const { output, ...others } = checked(resultSchema, parseBody(body));
+  const { output, ...others } = checked(resultSchema, parseJsonBody(body));
   return { ...others, output: output === undefined ? null : encoder.encode(JSON.stringify(output)) };
 }
 
-async function storeResult(body: LargeBody, queue: () => Remote<EndpointQueue>): Promise<Result> {
+async function storeResult(body: LargeJsonBody, queue: () => QueueStub): Promise<Result> {
   let result: z.output<typeof resultSchema> = {};
   const accept = (root: { kind: string }, members: Members) => {
     const values = read.flatMap((name) => (members.has(name) ? [[name, members.get(name)?.value]] : []));

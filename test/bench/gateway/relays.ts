@@ -1,8 +1,9 @@
 // Small exchanges through the gateway, beside what it is held against: requests a second, CPU, and what it adds to the wait.
 import type { WorkerdProcess } from "../../support/serve-process.ts";
+import { testSettings } from "../../support/settings.ts";
 import { median, paired, type Ratio } from "../statistics.ts";
 import { load, requestText } from "./load.ts";
-import { type Stage, type Subject, subjectNames } from "./stage.ts";
+import { openEndpoint, type Stage, type Subject, subjectNames } from "./stage.ts";
 
 export interface RelayRow {
   readonly row: string;
@@ -58,6 +59,8 @@ const relays: readonly Relay[] = [
   },
   { row: "run, without the meter", measured: "unmetered", beside: withLeast, requests: runs },
   { row: "run, with quota", measured: gateway, beside: ["passthrough", "floor"], requests: runs },
+  { row: "load balancing, at the platform", measured: "balanced", beside: bare, requests: balancedByKey },
+  { row: "load balancing, with quota", measured: "balanced", beside: ["passthrough", "floor"], requests: balanced },
   { row: "runsync, answered from the cache", measured: gateway, beside: bare, requests: hits },
   { row: "a picture of 64 KB", measured: gateway, beside: bare, requests: pictures },
 ];
@@ -72,6 +75,14 @@ export async function measureRelays(stage: Stage, effort: Effort): Promise<Relay
 
 async function runs({ tokens }: Stage): Promise<string[]> {
   return tokens.map((token) => requestText("POST", `/v2/${running}/run`, token, body));
+}
+
+async function balanced({ tokens }: Stage): Promise<string[]> {
+  return tokens.map((token) => requestText("POST", `/lb/${openEndpoint}/echo`, token, body));
+}
+
+async function balancedByKey(): Promise<string[]> {
+  return [requestText("POST", `/platform/lb/${openEndpoint}/echo`, testSettings.PLATFORM_API_KEY, body)];
 }
 
 async function statuses({ servers, tokens }: Stage, model: string): Promise<string[]> {

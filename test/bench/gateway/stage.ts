@@ -1,13 +1,13 @@
 // Everything that a comparison needs, in one run: an upstream, the gateway in front of it, and what it is held against.
-import type { Rule } from "../../../src/gateway/rules.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import { type ServeOptions, Server } from "../../support/serve.ts";
 import type { WorkerdProcess } from "../../support/serve-process.ts";
 import { testSettings } from "../../support/settings.ts";
 import { serveBare } from "./bare-worker.ts";
 import { workerSource } from "./workers/source.ts";
 
-/** `unmetered` is the gateway with a meter that admits everybody and stores nothing. */
-export type Subject = "passthrough" | "least" | "floor" | "gateway" | "unmetered";
+/** `balanced` is the gateway with the embedded platform, whose endpoint has the upstream for its one worker. `unmetered` is the gateway with a meter that admits everybody and stores nothing. */
+export type Subject = "passthrough" | "least" | "floor" | "gateway" | "unmetered" | "balanced";
 
 /** As a table calls them. */
 export const subjectNames: Readonly<Record<Subject, string>> = {
@@ -16,6 +16,7 @@ export const subjectNames: Readonly<Record<Subject, string>> = {
   floor: "floor Worker",
   gateway: "Sluice",
   unmetered: "Sluice, without the meter",
+  balanced: "Sluice, with its platform",
 };
 
 /** What the catalog does not know and the operator opened: its input is not judged. */
@@ -40,9 +41,10 @@ export class Stage {
     const floor = await serveBare({ script: "floor", upstream: upstream.url });
     const gateway = await serveGateway(upstream);
     const unmetered = await serveGateway(upstream, { standIns: { USER_METER: workerSource("no-meter") } });
+    const balanced = await serveBalanced(upstream);
     const tokens: string[] = [];
     for (let n = 0; n < payers; n++) tokens.push(await mint(gateway, `payer-${n}`));
-    return new Stage(upstream, { passthrough, least, floor, gateway, unmetered }, tokens);
+    return new Stage(upstream, { passthrough, least, floor, gateway, unmetered, balanced }, tokens);
   }
 
   async strike(): Promise<void> {
@@ -64,6 +66,13 @@ export async function serveGateway(upstream: Pick<WorkerdProcess, "url">, option
   await tell(gateway, "/admin/plans/bench", { rules });
   await tell(gateway, `/admin/models/${openEndpoint}`, { passthrough: true, maxUsd: 0.01 });
   return gateway;
+}
+
+async function serveBalanced({ url }: Pick<WorkerdProcess, "url">): Promise<Server> {
+  const server = await Server.start({ settings: { ENDPOINTS: `${openEndpoint}=${url}` }, floodLimit: 1_000_000_000 });
+  await tell(server, "/admin/plans/bench", { rules });
+  await tell(server, `/admin/models/${openEndpoint}`, { passthrough: true, maxUsd: 0.01 });
+  return server;
 }
 
 /** As many rules as the plan `free` has, with limits that nobody reaches. */

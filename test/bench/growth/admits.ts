@@ -1,7 +1,7 @@
 // What an admission costs at a payer's meter that has seen many.
-import { newAdmission } from "../../../src/gateway/admission.ts";
+import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
 import type { WorkerdProcess } from "../../support/serve-process.ts";
 import { rules } from "../gateway/stage.ts";
 import { type Growth, type GrowthEffort, type Holder, measureBySize, withHolders } from "./by-size.ts";

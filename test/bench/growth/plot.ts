@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { root } from "../../../src/cli/wrangler.ts";
 import type { Curve } from "./by-size.ts";
 
-const folder = "test/bench/plots";
+const folder = "docs/plots";
 
 const width = 420;
 const height = 240;
@@ -15,13 +15,20 @@ const line = "#388bfd";
 const headroom = 2;
 const digits = 3;
 
-/** Answers with what a page shows it by: the figures stand in its words too. */
-export function writePlot(curve: Curve): string {
+/** A picture of a curve. The figures stand in its words too. */
+export interface Plot {
+  readonly what: string;
+  readonly words: string;
+  /** From the root. */
+  readonly path: string;
+}
+
+export function writePlot(curve: Curve): Plot {
   const { what } = curve;
   const path = `${folder}/${what.replace(/^an? /, "").replaceAll(" ", "-")}.svg`;
   mkdirSync(join(root, folder), { recursive: true });
   writeFileSync(join(root, path), drawCurve(curve));
-  return `![${describe(curve)}](${path})`;
+  return { what, words: describe(curve), path };
 }
 
 function describe({ what, beside, points }: Curve): string {

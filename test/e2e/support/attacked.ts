@@ -1,7 +1,7 @@
 // A gateway before a scripted upstream, with the eyes of those whose money it is: the user's, the neighbours', the operator's.
 import { setTimeout } from "node:timers/promises";
 import { expect } from "vitest";
-import type { Rule } from "../../../src/gateway/rules.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import { Server } from "../../support/serve.ts";
 import { eventually } from "../../support/serve-eventually.ts";
 import { testSettings } from "../../support/settings.ts";

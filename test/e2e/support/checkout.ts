@@ -12,7 +12,7 @@ export function copyCheckout(): { path: string; remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), "sluice-"));
   const path = join(folder, "a clone");
   mkdirSync(path);
-  for (const entry of ["src", "wrangler.toml", "package.json", "package-lock.json", "tsconfig.json"]) {
+  for (const entry of ["src", "docs", "wrangler.toml", "package.json", "package-lock.json", "tsconfig.json"]) {
     cpSync(join(root, entry), join(path, entry), { recursive: true });
   }
   symlinkSync(join(root, "node_modules"), join(path, "node_modules"));

@@ -42,10 +42,10 @@ export function describeOnce(tests: (round: number) => void): void {
   else tests(0);
 }
 
-/** All that waited, four times: what the first round leaves in memory, the other three find again. */
-export function describeRounds(): void {
+/** All that waited, once and so many times more: what the first round leaves in memory, the later ones find again. */
+export function describeRounds({ more }: { more: number }): void {
   const all = kept.splice(0);
-  describe.each([0, 1, 2, 3])("round %i", (round) => {
+  describe.each(Array.from({ length: 1 + more }, (_, round) => round))("round %i", (round) => {
     for (const tests of all) tests(round);
 
     it("leaves `npm start` unhurt", async () => {

@@ -1,5 +1,5 @@
 // One of the app's users against a real process: submits, reads what the meter shows of it, and how the operator sees it.
-import type { Rule } from "../../../src/gateway/rules.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import type { Server } from "../../support/serve.ts";
 import { testSettings } from "../../support/settings.ts";
 import { exchange } from "./exchange.ts";

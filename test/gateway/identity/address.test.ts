@@ -1,7 +1,7 @@
 // Where an anonymous visitor pays: one prefix for each network, in whatever spelling it comes.
 import { describe, expect, it } from "vitest";
 import { addressPayer } from "../../../src/gateway/identity/address.ts";
-import { addressPayerPattern } from "../../../src/gateway/owners.ts";
+import { addressPayerPattern } from "../../../src/gateway/identity/owners.ts";
 
 describe("the payer of an address", () => {
   it.each([

@@ -1,7 +1,7 @@
 // A long stream of the embedded platform's, through the gateway in the same isolate.
 import { afterEach, expect, it } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { Studio } from "../images/studio.ts";
+import { Studio } from "../media/studio.ts";
 
 afterEach(emptyStorage);
 

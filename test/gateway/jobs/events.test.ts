@@ -14,12 +14,21 @@ const waits: Poll = { status: "IN_QUEUE", stream: [] };
 const runs = (...stream: unknown[]): Poll => ({ status: "IN_PROGRESS", stream });
 const over: Poll = { status: "COMPLETED", stream: [] };
 
-async function eventsOf(polls: readonly Poll[], { reconnected = false, leaveAfter = Number.POSITIVE_INFINITY } = {}) {
+interface Told {
+  readonly reconnected?: boolean;
+  readonly leaveAfter?: number;
+  readonly costMicroUsd?: number;
+  readonly progress?: unknown[];
+}
+
+async function eventsOf(polls: readonly Poll[], told: Told = {}) {
+  const { reconnected = false, leaveAfter = Number.POSITIVE_INFINITY, costMicroUsd, progress } = told;
   const pauses: number[] = [];
   let asked = 0;
   const source: Source = {
     poll: async () => polls[Math.min(asked++, polls.length - 1)] ?? waits,
-    final: async () => ({ id: "handle", status: "COMPLETED", output: "made" }),
+    final: async () => ({ job: { id: "handle", status: "COMPLETED", output: "made" }, costMicroUsd }),
+    ...(progress && { progress: async () => progress.shift() }),
     pause: async (ms) => void pauses.push(ms),
     isOver: () => asked >= leaveAfter,
   };
@@ -48,6 +57,28 @@ describe("the events of a job", () => {
       ["status", { status: "COMPLETED" }],
       ["done", { id: "handle", status: "COMPLETED", output: "made" }],
     ]);
+  });
+
+  it("tell what it cost before its end, where that is known", async () => {
+    const { events } = await eventsOf([over], { costMicroUsd: 2517 });
+    expect(events.map(([name]) => name)).toEqual(["status", "cost", "done"]);
+    expect(events[1]).toEqual(["cost", { usd: 0.002517 }]);
+  });
+
+  it("tell each report of progress once, while the job runs", async () => {
+    const progress = [{ percent: 10 }, { percent: 10 }, undefined, { percent: 90 }, "never asked for"];
+    const { events } = await eventsOf([waits, runs(), runs(), runs(), runs(), over], { progress });
+    expect(events.slice(1, -2)).toEqual([
+      ["status", { status: "IN_PROGRESS" }],
+      ["progress", { percent: 10 }],
+      ["progress", { percent: 90 }],
+    ]);
+    expect(progress).toHaveLength(1);
+  });
+
+  it("are asked for half as often where each poll is two questions", async () => {
+    const { asked } = await eventsOf([waits], { progress: [] });
+    expect(asked).toBe(20);
   });
 
   it("say after a reconnect that some may be missing", async () => {

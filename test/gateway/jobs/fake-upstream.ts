@@ -2,7 +2,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { afterEach, beforeEach, expect, vi } from "vitest";
 import { app } from "../../../src/app.ts";
-import type { UpstreamJob } from "../../../src/gateway/upstream-answer.ts";
+import type { UpstreamJob } from "../../../src/gateway/upstream/upstream-answer.ts";
 import { isolate, send } from "../../support/callers.ts";
 import { upstreamKey } from "../../support/canary.ts";
 import { fromTheNetwork } from "../../support/front-door.ts";

@@ -1,6 +1,6 @@
 // Answers that are too large to hold: streamed under the owner's handle, byte for byte but for the id, and settled after.
 import { describe, expect, it } from "vitest";
-import type { UpstreamJob } from "../../../src/gateway/upstream-answer.ts";
+import type { UpstreamJob } from "../../../src/gateway/upstream/upstream-answer.ts";
 import { FakeUpstream, model, upstreamKey, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();

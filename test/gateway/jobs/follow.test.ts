@@ -1,7 +1,7 @@
 // status, status-sync and stream: a job after it was submitted, told to its owner and to nobody else.
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { resultKey } from "../../../src/gateway/kept-result.ts";
+import { resultKey } from "../../../src/gateway/quota/kept-result.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { FakeUpstream, json, model, watchCanary } from "./fake-upstream.ts";
 

@@ -1,8 +1,8 @@
 // A stream of events that says a key: what of it has left for the client by then.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { GuardedEvents } from "../../../src/gateway/jobs/guarded-events.ts";
-import { SeenStream } from "../../../src/gateway/jobs/seen-stream.ts";
-import { SecretSearch } from "../../../src/wire/secret-search.ts";
+import { StreamUsage } from "../../../src/gateway/jobs/stream-usage.ts";
+import { SecretSearch } from "../../../src/json/secret-search.ts";
 
 const key = "sk-a-key-of-the-upstream-0123456789";
 const search = new SecretSearch([key]);
@@ -45,7 +45,7 @@ async function read(stream: ReadableStream<Uint8Array>): Promise<{ text: string;
 /** What the client got, and what was seen: a stream that was cut is not kept. */
 async function pass(source: ReadableStream<Uint8Array>) {
   const events = new GuardedEvents(source, search, undefined);
-  const seen = new SeenStream(10_000_000);
+  const seen = new StreamUsage(10_000_000);
   const [client] = await Promise.all([read(events.client), events.read(seen)]);
   await events.done;
   const kept = seen.kept();
@@ -95,7 +95,7 @@ it("a piece is sent on before the next one comes", async () => {
     },
   });
   const events = new GuardedEvents(source, search, undefined);
-  void events.read(new SeenStream());
+  void events.read(new StreamUsage());
   const reader = events.client.getReader();
   const writer = writable.getWriter();
   for (let turn = 0; turn < 3; turn++) {
@@ -114,7 +114,7 @@ it.each([7, 999, 70_000])("a stream without a key is the same to both readers, i
 it("a client that leaves ends the upstream's stream", async () => {
   const leaving = new AbortController();
   const events = new GuardedEvents(new ReadableStream({ type: "bytes" }), search, leaving.signal);
-  const reading = events.read(new SeenStream());
+  const reading = events.read(new StreamUsage());
   leaving.abort(new Error("left"));
   await Promise.all([reading, events.done]);
   expect((await read(events.client)).broke).toBe(true);
@@ -134,7 +134,7 @@ it.each([
       cancel: cancelled,
     });
     const events = new GuardedEvents(source, search, new AbortController().signal);
-    const reading = events.read(new SeenStream());
+    const reading = events.read(new StreamUsage());
     const reader = events.client.getReader();
     for (let got = 0; got < 200_000; ) got += (await reader.read()).value?.byteLength ?? 0;
     await reader.cancel("left");
@@ -146,7 +146,7 @@ it.each([
 it("a client that leaves, and may come back, leaves all of it to be read", async () => {
   const text = event.repeat(3000);
   const events = new GuardedEvents(pieces(text, 60_000), search, undefined);
-  const seen = new SeenStream(10_000_000);
+  const seen = new StreamUsage(10_000_000);
   const reading = events.read(seen);
   const reader = events.client.getReader();
   await reader.read();

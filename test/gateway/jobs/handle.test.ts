@@ -1,9 +1,9 @@
 // Owner-bound handles: what is minted opens, and nothing else does. The attack table, then every single character.
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { admittedAt, asSync, isAsSync, newAdmission } from "../../../src/gateway/admission.ts";
-import { Handles, handlesOf, isRef } from "../../../src/gateway/jobs/handle.ts";
-import { SigningKeys, signFields } from "../../../src/gateway/signing.ts";
+import { SigningKeys, signFields } from "../../../src/gateway/identity/signing.ts";
+import { admittedAt, asSync, isAsSync, newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
+import { Handles, handlesOf, isUpstreamId } from "../../../src/gateway/jobs/handle.ts";
 import { amount } from "../../support/amount.ts";
 import { configOf } from "../../support/callers.ts";
 
@@ -14,10 +14,10 @@ const isolate = (...secrets: string[]) => new Handles(new SigningKeys(secrets.le
 
 const key = { owner: "user:ada", model: "painter" };
 const admission = newAdmission(1_763_000_000_000, new Uint8Array(8).fill(7));
-const job = { ref: "sync-8f2c-41e1-u1", admission };
+const job = { upstreamId: "sync-8f2c-41e1-u1", admission };
 const handle = isolate().mint(key, job);
 const [ref = "", , mac = ""] = handle.split(".");
-const shared = isolate().mint(key, { ref: "8f2c-41e1-u1", admission: asSync(admission) });
+const shared = isolate().mint(key, { upstreamId: "8f2c-41e1-u1", admission: asSync(admission) });
 const hook = { meter: "ab".repeat(32), admission };
 const hookId = isolate().mintHook(hook);
 
@@ -48,7 +48,7 @@ describe("a handle", () => {
   });
 
   it("begins as a sync job's id does where its admission is marked, and opens with the upstream's own id", () => {
-    const marked = { ref: "x".repeat(128), admission: asSync(admission) };
+    const marked = { upstreamId: "x".repeat(128), admission: asSync(admission) };
     const minted = isolate().mint(key, marked);
     expect(minted).toMatch(/^sync-x{128}\.[0-9a-z]{23}\.[0-9a-f]{32}$/);
     expect(isolate().verify(key, minted)).toEqual(marked);
@@ -58,11 +58,11 @@ describe("a handle", () => {
 
   it("costs no cryptography once it was verified, or where it was minted", () => {
     const handles = isolate();
-    const minted = handles.mint(key, { ...job, ref: "other" });
+    const minted = handles.mint(key, { ...job, upstreamId: "other" });
     handles.verify(key, handle);
     const sign = vi.spyOn(crypto.subtle, "sign");
     expect(handles.verify(key, handle)).toEqual(job);
-    expect(handles.verify(key, minted)).toEqual({ ...job, ref: "other" });
+    expect(handles.verify(key, minted)).toEqual({ ...job, upstreamId: "other" });
     expect(sign).not.toHaveBeenCalled();
     sign.mockRestore();
   });
@@ -80,12 +80,12 @@ describe("a handle", () => {
   });
 
   it.each(["a b", "a.b", "a/b", "", "x".repeat(129), "é", "a\n"])("is not made of the id %o", (id) => {
-    expect(isRef(id)).toBe(false);
-    expect(() => isolate().mint(key, { ref: id, admission })).toThrow(TypeError);
+    expect(isUpstreamId(id)).toBe(false);
+    expect(() => isolate().mint(key, { upstreamId: id, admission })).toThrow(TypeError);
   });
 
   it("is not made of what is no string", () => {
-    expect([undefined, null, 7, {}, ["a"]].some(isRef)).toBe(false);
+    expect([undefined, null, 7, {}, ["a"]].some(isUpstreamId)).toBe(false);
   });
 });
 
@@ -119,7 +119,7 @@ const attacks: [attack: string, handle: string, by?: Partial<typeof key>][] = [
   ["no mac, nor its dot", `${ref}.${admission}`],
   ["a longer mac", `${handle}0`],
   ["a mac of zeros", `${ref}.${admission}.${"0".repeat(32)}`],
-  ["the mac of another job", `${ref}.${admission}.${isolate().mint(key, { ref: "x", admission }).slice(-32)}`],
+  ["the mac of another job", `${ref}.${admission}.${isolate().mint(key, { upstreamId: "x", admission }).slice(-32)}`],
   ["parts swapped", `${mac}.${admission}.${ref}`],
   ["a line break behind it", `${handle}\n`],
   ["a space before it", ` ${handle}`],
@@ -184,7 +184,7 @@ describe("every handle", () => {
   it("comes back as what it was made of", () => {
     fc.assert(
       fc.property(refs, owners, refs, moments, (id, owner, model, now) => {
-        const made = { ref: id, admission: newAdmission(now) };
+        const made = { upstreamId: id, admission: newAdmission(now) };
         const minted = isolate().mint({ owner, model }, made);
         expect(isolate().verify({ owner, model }, minted)).toEqual(made);
         expect(admittedAt(made.admission)).toBe(now);

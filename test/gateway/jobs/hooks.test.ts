@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { signingKeysOf } from "../../../src/gateway/signing.ts";
+import { signingKeysOf } from "../../../src/gateway/identity/signing.ts";
 import { configOf } from "../../support/callers.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { chunked, FakeUpstream, json, model, type Seen, watchCanary } from "./fake-upstream.ts";
@@ -30,16 +30,16 @@ async function submitted(body: object, ref = "job-1") {
 
 describe("a client's webhook", () => {
   it.each([
-    ["a small body", { input: { prompt: "x" }, webhook: target }],
-    ["a large body", { input: { prompt: "x", image: filler }, webhook: target }],
-  ])("of %s is delivered once, signed, with the handle and without our URL", async (_name, body) => {
+    ["a small body", { input: { prompt: "x" }, webhook: target }, { input: { prompt: "x" } }],
+    ["a large body, whose input is left out,", { input: { prompt: "x", image: filler }, webhook: target }, {}],
+  ])("of %s is delivered once, signed, with the handle and without our URL", async (_name, body, told) => {
     const { upstream, id, tell, meter } = await submitted(body);
     expect((await tell({ ...ended("job-1"), input: {}, webhook: "ours" })).status).toBe(200);
     expect((await tell(ended("job-1"))).status).toBe(200);
     const delivered = await deliveredBy(upstream, meter);
     expect(delivered).toHaveLength(1);
     const { headers, body: text = "" } = delivered[0] ?? {};
-    expect(JSON.parse(text)).toEqual({ ...ended("job-1"), id });
+    expect(JSON.parse(text)).toEqual({ ...ended("job-1"), id, ...told, webhook: target });
     expect(await isSigned(headers ?? new Headers(), text)).toBe(true);
     expect(await isSigned(headers ?? new Headers(), `${text} `)).toBe(false);
     expect(headers?.has("authorization")).toBe(false);
@@ -52,7 +52,8 @@ describe("a client's webhook", () => {
       seen.path.includes("/status/") ? json(ended("job-1")) : answer(seen, request);
     await upstream.call("GET", `/v2/${model}/status/${id}`);
     const delivered = await deliveredBy(upstream, meter);
-    expect(delivered.map(({ body }) => JSON.parse(body))).toEqual([{ ...ended("job-1"), id }]);
+    const told = { ...ended("job-1"), id, input: { prompt: "x" }, webhook: target };
+    expect(delivered.map(({ body }) => JSON.parse(body))).toEqual([told]);
   });
 });
 
@@ -122,7 +123,8 @@ describe("the upstream's notice", () => {
       expect((await tell(large("job-1"))).status).toBe(200);
       expect(await upstream.jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.002 }]);
       const delivered = await deliveredBy(upstream, meter);
-      expect(delivered.map((seen) => JSON.parse(seen.body))).toEqual([{ ...ended("job-1"), id }]);
+      const told = { ...ended("job-1"), id, webhook: target };
+      expect(delivered.map((seen) => JSON.parse(seen.body))).toMatchObject([told]);
     });
 
     it.each([
@@ -140,7 +142,9 @@ describe("the upstream's notice", () => {
       await tell({ ...ended("job-1"), output });
       expect(await upstream.jobs()).toMatchObject([{ costUsd: 0.002 }]);
       const { output: _, ...others } = ended("job-1");
-      expect((await deliveredBy(upstream, meter)).map((seen) => JSON.parse(seen.body))).toEqual([{ ...others, id }]);
+      expect((await deliveredBy(upstream, meter)).map((seen) => JSON.parse(seen.body))).toMatchObject([
+        { ...others, id, webhook: target },
+      ]);
     });
 
     it("keeps the media that it tells of", async () => {

@@ -58,6 +58,7 @@ const faults: Fault[] = [
   ["a permanent redirect", () => said(null, 308, { Location: "/elsewhere" }), "UPSTREAM_REDIRECT"],
   ["304", () => said(null, 304), "UPSTREAM_REDIRECT"],
   ["401", () => json({ error: secret }, 401), "UPSTREAM_REFUSED"],
+  ["402", () => json({ error: secret }, 402), "UPSTREAM_REFUSED"],
   ["403", () => json({ error: secret }, 403), "UPSTREAM_REFUSED"],
   ["404 as a page", () => said(page, 404, html), "UPSTREAM_BAD_TYPE"],
   ["400 as a page", () => said(page, 400, html), "UPSTREAM_BAD_TYPE"],

@@ -39,11 +39,12 @@ describe("purging and listing", () => {
     expect(await answer.json()).toEqual({ removed: 49, status: "completed" });
   });
 
-  it("lists the caller's own jobs, page by page, without asking the upstream", async () => {
+  it("lists the caller's own jobs, page by page, each as it is now", async () => {
     const upstream = await withJobs(3);
     const page = await upstream.call("GET", `/v2/${model}/requests?offset=1&limit=1`);
+    expect(upstream.seen.map(({ path }) => path)).toEqual([`/v2/${model}/status/job-2`]);
     expect(await page.json()).toEqual({
-      requests: [{ id: expect.stringMatching(/^job-2\./), status: "IN_QUEUE", submittedAt: expect.any(String) }],
+      requests: [{ id: expect.stringMatching(/^job-2\./), status: "IN_PROGRESS", submittedAt: expect.any(String) }],
       total: 3,
       offset: 1,
       limit: 1,
@@ -51,8 +52,22 @@ describe("purging and listing", () => {
     });
     const empty = await upstream.call("GET", `/v2/${model}/requests`, { key: await upstream.token("eve") });
     expect(await empty.json()).toMatchObject({ requests: [], total: 0 });
-    expect(upstream.seen).toEqual([]);
+    expect(upstream.seen).toHaveLength(1);
     await expectProblem(await upstream.call("GET", `/v2/${model}/requests?limit=1000`), "INVALID_REQUEST");
+  });
+
+  it("asks about twenty open jobs of a page at most, about none that has ended, and lists them if nobody answers", async () => {
+    const upstream = await withJobs(22);
+    const list = async () => {
+      const page = await upstream.call("GET", `/v2/${model}/requests`);
+      return (await page.json<{ requests: { status: string }[] }>()).requests.map(({ status }) => status);
+    };
+    upstream.answer = ({ path }) => json({ id: refOf(path), status: "FAILED", error: "no" });
+    expect((await list()).filter((status) => status === "FAILED")).toHaveLength(20);
+    expect(upstream.seen).toHaveLength(20);
+    upstream.answer = () => json({ error: "down" }, 500);
+    expect(await list()).toHaveLength(22);
+    expect(upstream.seen).toHaveLength(22);
   });
 
   it("hands the operator on to the upstream, for everybody's", async () => {

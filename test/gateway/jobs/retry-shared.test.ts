@@ -2,11 +2,11 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { SharedRequest } from "../../../src/gateway/images/shared-request.ts";
+import type { SharedRequest } from "../../../src/gateway/media/shared-request.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
-import { charged, model, painted, Studio, World } from "../images/studio.ts";
+import { charged, model, painted, Studio, World } from "../media/studio.ts";
 import { MeterTap } from "./meter-tap.ts";
 
 let world: World;

@@ -1,13 +1,18 @@
 // A retried job that nobody follows: what the meter's alarm tells and keeps is of its last end, under the id its owner has.
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { resultKey } from "../../../src/gateway/quota/kept-result.ts";
 import { UserMeter } from "../../../src/index.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { stubOf } from "../quota/admissions.ts";
 import { FakeUpstream, json, model, prompt, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
-afterEach(emptyStorage);
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await emptyStorage();
+});
 
 const webhook = "https://app.example.org/told";
 interface Told {
@@ -55,7 +60,8 @@ async function retried(times: number, byList = false) {
   const end = (as: object) => {
     truth = as;
   };
-  return { id, told, ring, end, status, listed };
+  const retry = () => upstream.call("POST", `/v2/${model}/retry/${id}`);
+  return { id, told, ring, end, status, listed, retry, payer };
 }
 
 describe("attack M10: a retried job that only the alarm asks about", () => {
@@ -78,4 +84,44 @@ describe("attack M10: a retried job that only the alarm asks about", () => {
       }
     },
   );
+});
+
+describe("fault: an end that was kept before a retry", () => {
+  const gone = { code: "JOB_NOT_FOUND" };
+  const hourMs = 60 * 60_000;
+
+  it("is nobody's answer once the upstream has forgotten the retry", async () => {
+    const { end, ring, status, retry } = await retried(0);
+    await ring(hourMs / 2);
+    end({ gone: true });
+    expect(await status()).toMatchObject({ status: "FAILED" });
+    end({ status: "FAILED" });
+    expect((await retry()).status).toBe(200);
+    end({ gone: true });
+    expect(await status()).toMatchObject(gone);
+    await ring(25 * hourMs);
+    expect(await status()).toMatchObject({ status: "TIMED_OUT" });
+  });
+
+  it("is read nevertheless where the run made something, and nothing newer is known", async () => {
+    const { end, ring, status, retry } = await retried(0);
+    end({ status: "COMPLETED", output: { cost: 0.5, text: "done" } });
+    await ring(hourMs / 2);
+    expect((await retry()).status).toBe(200);
+    end({ gone: true });
+    expect(await status()).toMatchObject({ status: "COMPLETED", output: { text: "done" } });
+  });
+
+  it("does not go before the retry's, which KV has not taken yet", async () => {
+    const { id, end, ring, status, payer } = await retried(1);
+    await env.IMAGES.put(resultKey(id.split(".")[1] ?? ""), JSON.stringify({ id, status: "FAILED" }));
+    await runInDurableObject(payer, (object) => {
+      const { IMAGES } = (object as unknown as { readonly env: Env }).env;
+      vi.spyOn(IMAGES, "put").mockRejectedValue(new Error("KV PUT failed: 429 Too Many Requests"));
+    });
+    end({ status: "COMPLETED", output: { cost: 0.5, text: "done" } });
+    await ring(hourMs / 2);
+    end({ gone: true });
+    expect(await status()).toMatchObject({ status: "COMPLETED", output: { text: "done" } });
+  });
 });

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { kept, Studio, World } from "../images/studio.ts";
+import { kept, Studio, World } from "../media/studio.ts";
 import { MeterTap } from "./meter-tap.ts";
 
 const refusal = { admitted: false, code: "RATE_LIMITED", detail: "requests-minute", retryAfterSeconds: 7 } as const;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
-import { charged, meterOf, Studio, World } from "../images/studio.ts";
+import { charged, meterOf, Studio, World } from "../media/studio.ts";
 import { MeterTap } from "./meter-tap.ts";
 
 afterEach(emptyStorage);

@@ -1,10 +1,10 @@
 // Requests and meters as the tests of quotas have them: time passed in, nothing asked of the outside.
 import { env } from "cloudflare:workers";
-import { newAdmission } from "../../../src/gateway/admission.ts";
+import { type Remote, remote } from "../../../src/durable/remote.ts";
+import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
 import type { Job } from "../../../src/gateway/quota/job.ts";
 import type { AdmitRequest, Ending, HitAnswer } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
-import { type Remote, remote } from "../../../src/wire/remote.ts";
 
 /** A noon in the middle of a month, and in the future: no alarm of the tests rings by itself. */
 export const noon = Date.UTC(2031, 5, 16, 12);

@@ -2,9 +2,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { resultKey } from "../../../src/gateway/kept-result.ts";
 import { type OpenRow, readOpen } from "../../../src/gateway/quota/job-rows.ts";
-import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
+import { resultKey } from "../../../src/gateway/quota/kept-result.ts";
+import type { AskUpstream } from "../../../src/gateway/quota/upstream-poll.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
@@ -63,7 +63,10 @@ describe("a job that nobody follows", () => {
     await ring();
     const upstreamId = `ref-${admission}`;
     expect(asked.mock.calls).toEqual([
-      [{ model: "flux", upstreamId, owner: "user:ada", admission, first: admission }, expect.anything()],
+      [
+        { model: "flux", upstreamId, owner: "user:ada", admission, first: admission, isUnproven: false },
+        expect.anything(),
+      ],
     ]);
     expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
     expect(await env.IMAGES.get(resultKey(admission))).toBe('{"status":"COMPLETED"}');

@@ -1,7 +1,7 @@
 // What a meter costs to be born and to wake: few tables, few reads, no alarm set anew, and one row an admission.
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { newAdmission } from "../../../src/gateway/admission.ts";
+import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
@@ -65,7 +65,7 @@ describe("a meter", () => {
       expect(tables(state)).toEqual(["jobs", "state"]);
       meter.bind([{ admission: job.admission, upstreamId: "job-1" }]);
       meter.settle(ending(job.admission));
-      expect(tables(state)).toEqual(["ended", "jobs", "state"]);
+      expect(tables(state)).toEqual(["ended", "jobs", "spend", "state"]);
     }));
 
   it("writes one row in one statement an admission", () =>

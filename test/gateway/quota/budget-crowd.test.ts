@@ -43,19 +43,19 @@ class Payer {
   #tryAdmit(needed: number): AdmitAnswer | undefined {
     if (!this.leases.covers(today, this.used, needed, this.#crowd.now)) return undefined;
     this.used += needed;
-    this.leases.owe(today, this.#crowd.now);
+    this.leases.scheduleReport(today, this.#crowd.now);
     return granted;
   }
 
   settle(reserved: number, cost: number): void {
     this.used += cost - reserved;
-    this.leases.owe(today, this.#crowd.now);
+    this.leases.scheduleReport(today, this.#crowd.now);
   }
 
   /** What an eviction leaves where the lease's answer had not been written. */
   forget(): void {
     this.leases = new Leases();
-    this.leases.owe(today, this.#crowd.now);
+    this.leases.scheduleReport(today, this.#crowd.now);
     this.slices = new BudgetSlices(this.#name, this, () => this.#crowd.line);
   }
 }

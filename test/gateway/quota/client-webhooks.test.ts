@@ -3,7 +3,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readConfig } from "../../../src/config.ts";
-import { signingKeysOf } from "../../../src/gateway/signing.ts";
+import { signingKeysOf } from "../../../src/gateway/identity/signing.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
@@ -31,6 +31,11 @@ async function finished(webhook: string | undefined = url, body = '{"status":"CO
   return job.admission;
 }
 
+async function failed(admission: string): Promise<void> {
+  await meter().bind([{ admission, upstreamId: "job-1" }]);
+  await meter().settle(ending(admission, { status: "FAILED", upstreamId: "job-1" }));
+}
+
 beforeEach(() => {
   vi.spyOn(console, "warn").mockReturnValue();
   sent.length = 0;
@@ -53,7 +58,41 @@ describe("a client's webhook", () => {
     await runDurableObjectAlarm(stub());
     await runDurableObjectAlarm(stub());
     expect(sent).toHaveLength(1);
-    expect(sent[0]?.body).toBe("{}");
+    expect(sent[0]?.body).toBe(`{"webhook":"${url}"}`);
+  });
+
+  it.each([
+    ["released", async (id: string) => meter().release(id)],
+    ["told", async (id: string) => meter().notify(id, "{}")],
+    [
+      "told when nobody could retry it any more",
+      async (id: string) => {
+        await failed(id);
+        await at(noon + 31 * 60_000);
+        await meter().notify(id, "{}");
+      },
+    ],
+    [
+      "told, and taken over by a retry that was told before",
+      async (first: string) => {
+        const retry = request({ operation: "retry", retryOf: { admission: first, upstreamId: "job-1" }, webhook: url });
+        await failed(first);
+        await meter().notify(first, "{}");
+        await meter().admit(retry);
+        await meter().notify(retry.admission, "{}");
+        await meter().bind([{ admission: retry.admission, upstreamId: "job-1" }]);
+        await runDurableObjectAlarm(stub());
+      },
+    ],
+  ])("leaves no input behind where the job was %s", async (_, end) => {
+    const job = request({ webhook: url, webhookInput: '{"prompt":"x"}' });
+    await meter().admit(job);
+    await end(job.admission);
+    await runDurableObjectAlarm(stub());
+    const left = await runInDurableObject(stub(), (_object, { storage: { sql } }) =>
+      sql.exec("SELECT admission FROM outbox_bodies").toArray(),
+    );
+    expect(left).toEqual([]);
   });
 
   it("carries a signature that its secret verifies", async () => {
@@ -71,7 +110,7 @@ describe("a client's webhook", () => {
     const [version, signature = ""] = request?.headers.get("webhook-signature")?.split(",") ?? [];
     const mac = Uint8Array.from(atob(signature), (character) => character.charCodeAt(0));
     const text = request?.body;
-    expect(text).toBe(body);
+    expect(text).toBe(`${body.slice(0, -1)},"webhook":"${url}"}`);
     const signed = new TextEncoder().encode(`${id}.${noon / 1000}.${text}`);
     expect(version).toBe("v1");
     expect(await crypto.subtle.verify("HMAC", key, mac, signed)).toBe(true);
@@ -94,7 +133,7 @@ describe("a client's webhook", () => {
     expect(sent).toHaveLength(3);
   });
 
-  it("is not sent a fourth time where the object died at the third", async () => {
+  it("is not sent a fourth time where an older release began the third", async () => {
     await at(noon, 500);
     await finished();
     await runInDurableObject(stub(), (_object, state) => {
@@ -123,7 +162,44 @@ describe("a client's webhook", () => {
     await at(noon + 600_000);
     await runDurableObjectAlarm(stub());
     await runDurableObjectAlarm(stub());
-    expect(sent[0]?.body).toBe('{"a":1}');
+    expect(sent[0]?.body).toBe(`{"a":1,"webhook":"${url}"}`);
+  });
+});
+
+describe("fault: the object dies in the middle of a webhook's try", () => {
+  const columns = "tries, begun, dueAt";
+  type Row = { readonly tries: number; readonly begun: number; readonly dueAt: number };
+  /** What an object leaves that dies as the receiver is asked: what is written then, and nothing that comes after. */
+  const ringAndDie = (now: number) =>
+    runInDurableObject(stub(), async (object, { storage: { sql } }) => {
+      let left: Row | undefined;
+      object.clock = () => now;
+      object.send = async (request) => {
+        sent.push({ headers: new Map(request.headers), body: await request.text() });
+        left = sql.exec<Row>(`SELECT ${columns} FROM outbox`).one();
+        return new Response(null, { status: 500 });
+      };
+      await object.alarm();
+      if (left) sql.exec(`UPDATE outbox SET (${columns}) = (?, ?, ?)`, left.tries, left.begun, left.dueAt);
+    });
+  const againMs = 20_000;
+
+  it("it uses up none of the three, since it may never have been made", async () => {
+    await finished();
+    await ringAndDie(noon);
+    await ringAndDie(noon + againMs);
+    for (let time = 2; time < 8; time++) {
+      await at(noon + time * againMs, 500);
+      await runDurableObjectAlarm(stub());
+    }
+    expect(sent).toHaveLength(2 + 3);
+  });
+
+  it("and three times more at most, where it is the webhook that it dies of", async () => {
+    await finished();
+    for (let time = 0; time < 9; time++) await ringAndDie(noon + time * againMs);
+    expect(sent).toHaveLength(6);
+    expect(await runInDurableObject(stub(), (_, { storage }) => storage.getAlarm())).toBeGreaterThan(noon + 86_400_000);
   });
 });
 

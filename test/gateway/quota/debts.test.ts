@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../../src/contract/limits.ts";
-import type { UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
+import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
@@ -70,9 +70,9 @@ const owed = (planted: Planted) =>
   isMade(planted) ? planted.state.storage.sql.exec("SELECT kind FROM debts").toArray() : [];
 const isEnded = ({ meter }: Planted, admission: string) => meter.job(admission)?.endedAt !== null;
 
-const lastWord = (meter: UserMeter, admission: string) => {
-  const word = meter.lastWord([admission]);
-  return typeof word === "string" ? word : new TextDecoder().decode(word);
+const owedResult = (meter: UserMeter, admission: string) => {
+  const { owed } = meter.lastWord([admission]);
+  return owed && new TextDecoder().decode(owed);
 };
 
 async function bound({ meter }: Planted, change: Parameters<typeof request>[0] = {}): Promise<string> {
@@ -91,11 +91,11 @@ describe("fault M1: KV refuses a result that was paid for", () => {
       await planted.ringUntil(() => isEnded(planted, admission));
       expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
       expect(world.kept.size).toBe(0);
-      expect(lastWord(planted.evict(), admission)).toBe(body);
+      expect(owedResult(planted.evict(), admission)).toBe(body);
       world.keep = "takes";
       await planted.ringUntil(() => owed(planted).length === 0);
       expect(world.kept.get(`result/${admission}`)).toBe(body);
-      expect(planted.meter.lastWord([admission])).toBeUndefined();
+      expect(owedResult(planted.meter, admission)).toBeUndefined();
     }),
   );
 
@@ -125,6 +125,9 @@ describe("fault M1: KV refuses a result that was paid for", () => {
     }));
 });
 
+/** A webhook says which it is, as the contract's does. */
+const toldOf = (text: string) => JSON.stringify({ ...JSON.parse(text), webhook: url });
+
 describe("fault M2: nobody tells the meter what its webhook is to be told", () => {
   it("asks by itself, and delivers once", () =>
     planted(async (planted) => {
@@ -136,7 +139,7 @@ describe("fault M2: nobody tells the meter what its webhook is to be told", () =
       expect(world.now).toBe(noon + 10 * secondMs);
       world.now += dayMs;
       await planted.meter.alarm();
-      expect(sent).toEqual([body]);
+      expect(sent).toEqual([toldOf(body)]);
       expect(owed(planted)).toEqual([]);
     }));
 
@@ -150,7 +153,7 @@ describe("fault M2: nobody tells the meter what its webhook is to be told", () =
       await planted.ringUntil(() => sent.length > 0);
       world.now += dayMs;
       await planted.meter.alarm();
-      expect(sent).toEqual([body]);
+      expect(sent).toEqual([toldOf(body)]);
       expect(ask).not.toHaveBeenCalled();
     }));
 
@@ -162,7 +165,7 @@ describe("fault M2: nobody tells the meter what its webhook is to be told", () =
       expect(sent).toEqual([]);
       world.ask = async () => "unknown";
       await planted.ringUntil(() => sent.length > 0);
-      expect(sent).toEqual([JSON.stringify({ id: admission, status: "FAILED" })]);
+      expect(sent).toEqual([toldOf(JSON.stringify({ id: admission, status: "FAILED" }))]);
       expect(owed(planted)).toEqual([]);
     }));
 
@@ -176,7 +179,7 @@ describe("fault M2: nobody tells the meter what its webhook is to be told", () =
       expect(owed(planted)).toEqual([]);
       world.ask = async () => done;
       await planted.ringUntil(() => sent.length > 0);
-      expect(sent).toEqual([body]);
+      expect(sent).toEqual([toldOf(body)]);
     }));
 });
 
@@ -186,9 +189,9 @@ describe("fault M3: a job whose end is assumed", () => {
       const admission = await bound(planted, { webhook: url });
       world.ask = async () => "unknown";
       await planted.ringUntil(() => sent.length > 0);
-      expect(sent).toEqual([JSON.stringify({ id: admission, status: "TIMED_OUT" })]);
+      expect(sent).toEqual([toldOf(JSON.stringify({ id: admission, status: "TIMED_OUT" }))]);
       expect(planted.meter.job(admission)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
-      expect(lastWord(planted.meter, admission)).toBe('{"status":"TIMED_OUT"}');
+      expect(planted.meter.lastWord([admission]).status).toBe("TIMED_OUT");
     }));
 
   it("tells the truth where that comes within a minute", () =>
@@ -198,7 +201,7 @@ describe("fault M3: a job whose end is assumed", () => {
       await planted.ringUntil(() => isEnded(planted, admission));
       world.ask = async () => done;
       await planted.ringUntil(() => sent.length > 0);
-      expect(sent).toEqual([body]);
+      expect(sent).toEqual([toldOf(body)]);
       expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", isAssumed: false });
     }));
 
@@ -276,7 +279,7 @@ describe("a job whose end a notice alone told", () => {
       planted.meter.settle(noticed(admission));
       planted.meter.notify(admission, body);
       await planted.ringUntil(() => owed(planted).length === 0);
-      expect(sent).toEqual([body]);
+      expect(sent).toEqual([toldOf(body)]);
       expect(ask).toHaveBeenCalledOnce();
       expect([...world.kept.values()]).toEqual([body]);
     }));

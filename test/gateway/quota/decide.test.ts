@@ -1,17 +1,17 @@
 // The rules as tables: what is admitted, which rule refuses, when to come back, and how the headers say it.
 import { describe, expect, it } from "vitest";
+import { builtInPlans, rulesOf } from "../../../src/gateway/operator-settings/plans.ts";
+import { rulesSchema } from "../../../src/gateway/operator-settings/rules.ts";
 import { covers, namesOf, scopeOf } from "../../../src/gateway/quota/applied-rules.ts";
-import { decide, type Standing } from "../../../src/gateway/quota/decide.ts";
+import { decide, type RuleUsage } from "../../../src/gateway/quota/decide.ts";
 import { endOf, startOf } from "../../../src/gateway/quota/periods.ts";
-import { builtInPlans, rulesOf } from "../../../src/gateway/quota/plans.ts";
 import { rateLimitFields } from "../../../src/gateway/quota/rate-limit-fields.ts";
 import { SlidingCounter } from "../../../src/gateway/quota/sliding-counter.ts";
-import { rulesSchema } from "../../../src/gateway/rules.ts";
 
 const now = Date.UTC(2031, 1, 28, 23, 59, 50);
 const never = Number.POSITIVE_INFINITY;
 
-function standing(change: Partial<Standing>): Standing {
+function usage(change: Partial<RuleUsage>): RuleUsage {
   const windowSeconds = 60;
   return {
     name: "rule",
@@ -25,11 +25,11 @@ function standing(change: Partial<Standing>): Standing {
     ...change,
   };
 }
-const requests = (used: number, change: Partial<Standing> = {}) => standing({ name: "r", used, ...change });
+const requests = (used: number, change: Partial<RuleUsage> = {}) => usage({ name: "r", used, ...change });
 const jobs = (used: number, limit = 3) =>
-  standing({ name: "j", unit: "jobs", limit, used, freesTo: () => undefined, windowSeconds: undefined });
-const money = (used: number, change: Partial<Standing> = {}) =>
-  standing({ name: "m", unit: "usd", limit: 1000, used, freesTo: () => now + 10_000, ...change });
+  usage({ name: "j", unit: "jobs", limit, used, freesTo: () => undefined, windowSeconds: undefined });
+const money = (used: number, change: Partial<RuleUsage> = {}) =>
+  usage({ name: "m", unit: "usd", limit: 1000, used, freesTo: () => now + 10_000, ...change });
 
 describe("a decision", () => {
   it.each([
@@ -50,10 +50,10 @@ describe("a decision", () => {
     ["money that never comes back", [money(1000, { freesTo: () => never })], 1, ["m", "QUOTA_EXCEEDED", undefined]],
     ["several rules: the longest wait", [requests(10), money(1000), jobs(3)], 1, ["m", "QUOTA_EXCEEDED", 10]],
     ["several rules: what waiting does not help", [money(1000), jobs(0, 0)], 1, ["j", "TOO_MANY_JOBS", undefined]],
-  ] as [string, Standing[], number, [string, string, number | undefined] | undefined][])(
+  ] as [string, RuleUsage[], number, [string, string, number | undefined] | undefined][])(
     "with %s",
-    (_name, standings, reserveMicroUsd, refused) => {
-      const verdict = decide(standings, { reserveMicroUsd }, now);
+    (_name, usages, reserveMicroUsd, refused) => {
+      const verdict = decide(usages, { reserveMicroUsd }, now);
       if (!refused) return expect(verdict).toEqual({ allowed: true });
       const [rule, code, retryAfterSeconds] = refused;
       expect(verdict).toMatchObject({ allowed: false, rule, code, retryAfterSeconds });
@@ -61,7 +61,7 @@ describe("a decision", () => {
   );
 
   it("says in words what is in the way", () => {
-    const detail = (...standings: Standing[]) => decide(standings, { reserveMicroUsd: 20_000 }, now);
+    const detail = (...usages: RuleUsage[]) => decide(usages, { reserveMicroUsd: 20_000 }, now);
     expect(detail(requests(10))).toMatchObject({ detail: "r: more than 10 requests in a minute" });
     expect(detail(money(990_000, { limit: 1_000_000, scope: "of this day" }))).toMatchObject({
       detail: "m: 0.02 USD would exceed the 1 USD of this day, of which 0.99 are used",

@@ -1,7 +1,7 @@
 // However many come at once, as many are admitted as the rule says, no more and no fewer.
 import { afterEach, describe, expect, it } from "vitest";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
-import type { Rule } from "../../../src/gateway/rules.ts";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import { amount } from "../../support/amount.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, meterOf, request } from "./admissions.ts";

@@ -3,13 +3,16 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
-import { newAdmission } from "../../../src/gateway/admission.ts";
+import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import type { Job } from "../../../src/gateway/quota/job.ts";
 import { type EndedRow, type OpenRow, readEnded, readOpen } from "../../../src/gateway/quota/job-rows.ts";
-import type { AdmitAnswer, AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
+import type { AdmitAnswer, AdmitRequest } from "../../../src/gateway/quota/metering.ts";
+import { spendDays } from "../../../src/gateway/quota/spend.ts";
+import { tablesWhenNeeded } from "../../../src/gateway/quota/tables.ts";
+import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
-import type { Rule } from "../../../src/gateway/rules.ts";
 import { codeOf, request } from "./admissions.ts";
 import { newWorld, type World, wake } from "./planted-meter.ts";
 
@@ -149,6 +152,8 @@ export const commands: fc.Arbitrary<Command[]> = fc.array(
   { minLength: 4, maxLength: 30 },
 );
 
+const tableNames = new Set<string>(tablesWhenNeeded);
+
 interface Known {
   readonly asked: AdmitRequest;
   readonly upstreamId: string;
@@ -172,6 +177,7 @@ export class Ledger {
   #meter: UserMeter;
   #budget = true;
   #count = 0;
+  #latest = start;
 
   constructor(state: DurableObjectState) {
     this.#state = state;
@@ -418,7 +424,7 @@ export class Ledger {
     return { limits, totals };
   }
 
-  /** Decision 17's sum, and 18's one charge, from rows that are read past the meter. */
+  /** The totals are the sum of the rows, and each upstream job is charged once. The rows are read past the meter. */
   check(): void {
     const { limits, totals } = this.#usage();
     const rows = this.#rows();
@@ -433,6 +439,37 @@ export class Ledger {
     expect(this.#meter.audit()).toEqual([]);
     for (const { admittedAt, endedAt } of rows) expect(endedAt ?? admittedAt).toBeGreaterThanOrEqual(admittedAt);
     this.#expectOneCharge(rows);
+    this.#expectSpend(rows);
+    this.#expectTablesKnown();
+  }
+
+  /** What the state does not know of, an object that wakes makes again, and throws. */
+  #expectTablesKnown(): void {
+    const { sql } = this.#state.storage;
+    const names = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
+    const made = names.map(({ name }) => name).filter((name) => tableNames.has(name));
+    if (made.length === 0) return;
+    const { json } = sql.exec<{ json: string }>("SELECT json FROM state").one();
+    expect((JSON.parse(json) as { tables: string[] }).tables).toEqual(expect.arrayContaining(made));
+  }
+
+  /** By day and model, to the micro-USD, of the days that the latest clock has not forgotten. */
+  #expectSpend(rows: readonly Row[]): void {
+    this.#latest = Math.max(this.#latest, this.#world.now);
+    const oldest = Math.floor(this.#latest / dayMs) - spendDays;
+    const sums = new Map<string, number[]>();
+    for (const { endedAt, admittedAt, model, charged, assumed } of rows) {
+      const day = Math.floor(admittedAt / dayMs);
+      if (endedAt === null || day <= oldest) continue;
+      const [jobs = 0, all = 0, guessed = 0] = sums.get(`${day} ${model}`) ?? [];
+      sums.set(`${day} ${model}`, [jobs + 1, all + (charged ?? 0), guessed + (assumed ? (charged ?? 0) : 0)]);
+    }
+    const spent = this.#meter.spent(request().owner, ["day", "model"]);
+    const told = spent.map(({ day, model, jobs, knownMicroUsd, assumedMicroUsd }) => {
+      return [`${day} ${model}`, [jobs, knownMicroUsd + assumedMicroUsd, assumedMicroUsd]] as const;
+    });
+    const isRemembered = ([name]: readonly [string, unknown]) => Number(name.split(" ")[0]) > oldest;
+    expect(new Map(told.filter(isRemembered))).toEqual(sums);
   }
 
   #expectOneCharge(rows: readonly Row[]): void {

@@ -2,14 +2,15 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Budget, budgetName } from "../../../src/gateway/quota/budget.ts";
+import { remote } from "../../../src/durable/remote.ts";
+import { type Budget, budgetName, type LeaseAnswer } from "../../../src/gateway/quota/budget.ts";
 import { BudgetSlices } from "../../../src/gateway/quota/budget-slices.ts";
 import { Leases } from "../../../src/gateway/quota/leases.ts";
-import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
 import { dayOf } from "../../../src/gateway/quota/periods.ts";
-import { remote } from "../../../src/wire/remote.ts";
+import type { AskUpstream } from "../../../src/gateway/quota/upstream-poll.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
+import { newWorld, wake as wakeMeter } from "./planted-meter.ts";
 
 const payer = "user:ada";
 const minuteMs = 60_000;
@@ -197,6 +198,26 @@ describe("fault M8: a budget that hangs", () => {
   });
 });
 
+it("fault: a report that waits for a budget that hangs rings for nothing meanwhile", async () => {
+  const world = newWorld(noon);
+  await runInDurableObject(stubOf("user:ada"), async (_object, state) => {
+    const planted = wakeMeter(state, world);
+    await planted.admit(request());
+    const [asked, hung] = [Promise.withResolvers<void>(), Promise.withResolvers<LeaseAnswer>()];
+    world.lease = () => {
+      asked.resolve();
+      return hung.promise;
+    };
+    const waiting = planted.admit(request({ hasCeiling: true }));
+    await asked.promise;
+    world.now += 90_000;
+    await planted.alarm();
+    expect(Number(await state.storage.getAlarm())).toBeGreaterThan(world.now + 1000);
+    hung.resolve({ granted: true, allowanceMicroUsd: null, leaseMs: 60_000 });
+    expect(await waiting).toMatchObject({ admitted: true });
+  });
+});
+
 describe("fault M10: a day that is reported late", () => {
   it("is not counted again once its rows are gone", async () => {
     const day = dayOf(noon);
@@ -235,6 +256,17 @@ describe("fault M15: a budget that is away, and no ceiling", () => {
     await ring();
     expect((await budget().state()).day.consumedMicroUsd).toBe(20_000);
   });
+});
+
+it("fault: a doubt that is told before an eviction wedges no meter", async () => {
+  const job = request();
+  await meter().admit(job);
+  await meter().doubt(job.admission);
+  await evictDurableObject(stubOf(payer));
+  await at(noon + 2 * minuteMs);
+  await ring();
+  expect((await totals()).reserved).toBe(0);
+  expect(await meter().admit(request())).toMatchObject({ admitted: true });
 });
 
 describe("fault L4: a budget that is behind midnight already", () => {

@@ -2,9 +2,9 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { remote } from "../../../src/durable/remote.ts";
 import { type Budget, budgetName } from "../../../src/gateway/quota/budget.ts";
 import type { AdmitRequest, Amendment } from "../../../src/gateway/quota/metering.ts";
-import { remote } from "../../../src/wire/remote.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, request, stubOf } from "./admissions.ts";
 

@@ -1,6 +1,6 @@
 // What the operator sees of a user, what she may name, and how soon what she changes holds everywhere.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { newAdmission } from "../../../src/gateway/admission.ts";
+import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";

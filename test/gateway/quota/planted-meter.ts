@@ -1,14 +1,14 @@
 // A meter made by hand over an object's storage: with the tests' clock, upstream and budget, and as often as they like.
 import { env } from "cloudflare:workers";
 import type { LeaseAnswer } from "../../../src/gateway/quota/budget.ts";
-import type { AskUpstream } from "../../../src/gateway/quota/metering.ts";
+import type { AskUpstream } from "../../../src/gateway/quota/upstream-poll.ts";
 import { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 
 export interface World {
   now: number;
   ask: AskUpstream;
   /** Undefined where the budget cannot be reached. */
-  lease: () => LeaseAnswer | undefined;
+  lease: () => LeaseAnswer | undefined | Promise<LeaseAnswer>;
   kept: Map<string, string>;
   /** What KV makes of a write. */
   keep: "takes" | "refuses" | "hangs";
@@ -31,12 +31,12 @@ export function newWorld(now: number): World {
 export function wake(state: DurableObjectState, world: World): UserMeter {
   const budget = {
     lease: async () => {
-      const answer = world.lease();
+      const answer = await world.lease();
       if (!answer) throw new Error("unreachable");
       return answer;
     },
     report: async () => {
-      if (!world.lease()) throw new Error("unreachable");
+      if (!(await world.lease())) throw new Error("unreachable");
     },
   };
   const images = {

@@ -2,7 +2,8 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
-import type { AdmitRequest, UpstreamAnswer } from "../../../src/gateway/quota/metering.ts";
+import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
+import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
@@ -159,4 +160,68 @@ it("a retry of a job that had timed out, in doubt and assumed to be lost, is cha
   await at(noon + 2 * minuteMs);
   await seen(first, noon + 2 * minuteMs, "COMPLETED", 9000);
   expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
+});
+
+it("attack: the end of a retry in doubt, told twice and without its id, is charged once", async () => {
+  const first = await admitted({ reserveMicroUsd: 0 });
+  await admitted({ ...again(first), reserveMicroUsd: 0 });
+  await upstreamSays("unreachable");
+  for (const minutes of [61, 63, 65]) {
+    await at(noon + minutes * minuteMs);
+    await runDurableObjectAlarm(stubOf(payer));
+  }
+  for (let time = 0; time < 2; time++) {
+    const end = { upstreamId: null, status: "COMPLETED", costMicroUsd: 7000 } as const;
+    await meter().settle(ending(first.admission, { ...end, askedAt: noon + 65 * minuteMs }));
+  }
+  expect(await totals()).toEqual({ known: 7000, assumed: 0, reserved: 0 });
+});
+
+describe("fault: a retry in doubt takes the place of one that was accepted after it", () => {
+  async function doubtedAndRetried() {
+    const first = await accepted();
+    await seen(first, noon + 1, "FAILED");
+    const doubted = await admitted(again(first));
+    await meter().doubt(doubted.admission);
+    const last = await accepted(again(first));
+    return { first, doubted, last };
+  }
+  const ends = async (...jobs: readonly AdmitRequest[]) =>
+    Promise.all(jobs.map(async ({ admission }) => (await meter().job(admission))?.costMicroUsd));
+
+  it("by what is heard of their job", async () => {
+    const { first, doubted, last } = await doubtedAndRetried();
+    await seen(doubted, noon + 2, "IN_PROGRESS");
+    expect(await ends(last)).toEqual([null]);
+    await seen(first, noon + 3, "COMPLETED", 2534);
+    expect(await ends(last)).toEqual([2534]);
+    await at(noon + 2 * minuteMs);
+    expect(await totals()).toMatchObject({ known: 2534, assumed: 0, reserved: 0 });
+  });
+
+  it("by a word on its acceptance that comes late", async () => {
+    const { first, doubted, last } = await doubtedAndRetried();
+    await meter().bind([{ admission: doubted.admission, upstreamId }]);
+    await seen(first, noon + 3, "COMPLETED", 2534);
+    expect(await ends(first, doubted, last)).toEqual([0, 0, 2534]);
+  });
+
+  it("by an end that is another than the last one's", async () => {
+    const { first, doubted, last } = await doubtedAndRetried();
+    await seen(first, noon + 3, "CANCELLED", 0);
+    await seen(first, noon + 4, "COMPLETED", 2534);
+    await at(noon + 2 * minuteMs);
+    expect(await ends(first, last)).toEqual([0, 0]);
+    expect(await ends(doubted)).toEqual([0]);
+  });
+});
+
+it("fault: the end of a retry that was accepted by a clock that ran ahead is not held to be an earlier run's", async () => {
+  const first = await accepted();
+  await seen(first, noon + 1, "FAILED");
+  await at(noon + 60 * minuteMs);
+  const retry = await accepted(again(first));
+  await at(noon + 2);
+  await seen(first, noon + 2, "COMPLETED", 2534);
+  expect(await meter().job(retry.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 2534 });
 });

@@ -44,7 +44,9 @@ describe("GET /usage", () => {
         { name: "jobs", unit: "jobs", limit: 3, used: 1, reserved: 0, remaining: 2 },
         { name: "usd-day", unit: "usd", limit: 1, used: 0.035, reserved: 0.02, remaining: 0.965 },
         { name: "usd-month", unit: "usd", limit: 10, used: 0.035, reserved: 0.02, remaining: 9.965 },
-      ].map((limit) => ({ ...limit, resetsAt: limit.unit === "jobs" ? null : expect.any(String) })),
+        { name: "bytes-day", unit: "bytes", limit: 1e9, used: 0, reserved: 0, remaining: 1e9 },
+        { name: "stored", unit: "stored", limit: 2e9, used: 0, reserved: 0, remaining: 2e9 },
+      ].map((limit) => ({ ...limit, resetsAt: limit.unit === "jobs" || limit.used === 0 ? null : expect.any(String) })),
     ]);
     expect(usage.jobs).toEqual([
       {

@@ -1,9 +1,9 @@
 // Rules at the meter: plans, tokens that narrow, grants, resets, midnight, the sliding minute.
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
-import type { Rule } from "../../../src/gateway/rules.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 

@@ -1,12 +1,12 @@
 // A meter's storage is bounded, and an admission costs the same after very many of them.
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import { Admissions } from "../../../src/gateway/quota/admissions.ts";
 import { Bindings } from "../../../src/gateway/quota/bindings.ts";
 import { Endings } from "../../../src/gateway/quota/endings.ts";
 import { MeterStores } from "../../../src/gateway/quota/meter-stores.ts";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
-import type { Rule } from "../../../src/gateway/rules.ts";
 import { amount } from "../../support/amount.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
 

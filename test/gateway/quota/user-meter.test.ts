@@ -1,8 +1,8 @@
 // A payer's meter through its calls: admission, idempotency, binding, settlement, lists.
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 

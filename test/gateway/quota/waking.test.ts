@@ -1,9 +1,9 @@
 // An admission is one row: whatever dies or fails around it, memory and SQL count the same.
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { plansText } from "../../../src/gateway/quota/plans.ts";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
+import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
-import type { Rule } from "../../../src/gateway/rules.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
 import { newWorld, wake } from "./planted-meter.ts";

@@ -3,10 +3,10 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { catalogueName } from "../../../src/platform/management/catalogue.ts";
+import { catalogueName } from "../../../src/platform/management/account-calls.ts";
 import { amount } from "../../support/amount.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { type AccountName, type Json, send } from "./desk.ts";
+import { type AccountName, type Json, send } from "./management-client.ts";
 import { type Gpu, gpus, Model } from "./model.ts";
 
 const epoch = Date.UTC(2050, 2, 31, 22, 50);
@@ -24,7 +24,7 @@ const gpu = fc.constantFrom(...(Object.keys(gpus) as Gpu[]));
 const as = fc.constantFrom<AccountName>("north", "south");
 const command = fc.oneof(
   fc.record({ do: fc.constant("auth" as const), as }),
-  fc.record({ do: fc.constant("template" as const), as, auth: maybe, public: fc.boolean() }),
+  fc.record({ do: fc.constant("template" as const), as, auth: maybe, public: fc.boolean(), serverless: fc.boolean() }),
   fc.record({ do: fc.constant("volume" as const), as }),
   fc.record({
     do: fc.constant("pod" as const),
@@ -133,9 +133,15 @@ class Run {
       case "template": {
         const auth = this.#id("auths", command.auth);
         const ok = auth === undefined || own.auths.has(auth);
-        const body = { name, imageName: "i", isPublic: command.public, containerRegistryAuthId: auth };
+        const body = {
+          name,
+          imageName: "i",
+          isPublic: command.public,
+          isServerless: command.serverless,
+          containerRegistryAuthId: auth,
+        };
         const id = await this.#create("templates", as, ok ? 200 : 400, body);
-        if (id) own.templates.set(id, { public: command.public, auth });
+        if (id) own.templates.set(id, { public: command.public, serverless: command.serverless, auth });
         return;
       }
       case "volume": {
@@ -147,7 +153,8 @@ class Run {
         return this.#pod(command);
       case "endpoint": {
         const [template, volume] = [this.#id("templates", command.template), this.#id("volumes", command.volume)];
-        const ok = this.model.mayUse(as, template) && (volume === undefined || own.volumes.has(volume));
+        const fits = this.model.mayUse(as, template) && this.model.fits(template, true);
+        const ok = fits && (volume === undefined || own.volumes.has(volume));
         const body = { templateId: template, networkVolumeId: volume, gpuTypeIds: [command.gpu] };
         const id = await this.#create("endpoints", as, ok ? 200 : 400, body);
         if (id) own.endpoints.set(id, { template, volume, gpu: command.gpu });
@@ -156,11 +163,8 @@ class Run {
       case "publish": {
         const id = this.#id("templates", command.of);
         const known = own.templates.get(id);
-        const users = this.model.usersOf(id).filter((user) => user !== as);
-        const refused = known?.public && !command.public && users.length > 0;
-        const status = known ? (refused ? 409 : 200) : 404;
-        await this.#expect(as, "PATCH", `templates/${id}`, status, { isPublic: command.public });
-        if (known && status === 200) known.public = command.public;
+        await this.#expect(as, "PATCH", `templates/${id}`, known ? 200 : 404, { isPublic: command.public });
+        if (known) known.public = command.public;
         return;
       }
       case "grow": {
@@ -202,7 +206,7 @@ class Run {
     const template = this.#id("templates", command.template);
     const [volume, auth] = [this.#id("volumes", command.volume), this.#id("auths", command.auth)];
     const refersWell =
-      (template === undefined || this.model.mayUse(as, template)) &&
+      (template === undefined || (this.model.mayUse(as, template) && this.model.fits(template, false))) &&
       (volume === undefined || own.volumes.has(volume)) &&
       (auth === undefined || own.auths.has(auth));
     const references = { templateId: template, networkVolumeId: volume, containerRegistryAuthId: auth };
@@ -230,7 +234,7 @@ class Run {
     const own = this.model.books[as];
     const held = {
       auths: () => this.model.isNamed(as, id),
-      templates: () => this.model.usersOf(id).length > 0,
+      templates: () => this.model.isUsed(as, id),
       volumes: () => this.model.isAttached(as, id),
       pods: () => false,
       endpoints: () => false,
@@ -280,11 +284,13 @@ class Run {
     }
   }
 
-  /** Whatever a record refers to is there. */
+  /** Whatever a record refers to is there, but for what others took back: of that it has a copy. */
   async #follow(as: AccountName, record: Json): Promise<void> {
-    const flags = "?includeEndpointBoundTemplates=true&includePublicTemplates=true";
+    const flags = "?includeEndpointBoundTemplates=true";
+    const used = record["templateId"];
+    const isOwn = this.made.templates.some((made) => made.as === as && made.id === used);
     const references: [unknown, string, string][] = [
-      [record["templateId"], "templates", flags],
+      [isOwn ? used : undefined, "templates", flags],
       [record["networkVolumeId"], "networkvolumes", ""],
       [record["containerRegistryAuthId"], "containerregistryauth", ""],
     ];

@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Executed } from "../../../src/platform/queue/executed.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { ask, endpoint, type Json, pod, refused, send, template, volume } from "./desk.ts";
+import { ask, endpoint, type Json, pod, refused, send, template, volume } from "./management-client.ts";
 
 interface BillingRecord extends Record<string, unknown> {
   readonly amount: number;
@@ -133,7 +133,7 @@ describe("endpoints", () => {
   });
 
   it("are grouped by worker and GPU type, and found by everything that they were made of", async () => {
-    const { id: templateId } = await template("north", { imageName: "example.com/one:1" });
+    const { id: templateId } = await template("north", { imageName: "example.com/one:1", isServerless: true });
     const one = await endpoint("north", { templateId, gpuTypeIds: ["NVIDIA L4"], dataCenterIds: ["EU-RO-1"] });
     const two = await endpoint("north", { gpuTypeIds: ["NVIDIA A40"], dataCenterIds: ["US-TX-1", "EU-RO-1"] });
     await work(one.id, "w1", 1000);

@@ -1,7 +1,7 @@
 // The document of the management interface: all that the contract's tables name, with what their clients send.
 import { describe, expect, it } from "vitest";
 import contract from "./contract.json";
-import { ownDocument } from "./desk.ts";
+import { ownDocument } from "./management-client.ts";
 
 interface Described {
   readonly parameters: readonly { readonly name: string; readonly in: string }[];

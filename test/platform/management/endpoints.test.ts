@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { dataCenterIds } from "../../../src/platform/management/vocabulary.ts";
 import type { EndpointQueue } from "../../../src/platform/queue/endpoint-queue.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { ask, endpoint, ids, type Json, pod, refused, send, template, volume } from "./desk.ts";
+import { ask, endpoint, ids, type Json, pod, refused, send, template, volume } from "./management-client.ts";
 
 afterEach(emptyStorage);
 
@@ -43,7 +43,7 @@ const stateOf = async (id: string, jobId: string) => (await send("north", "GET",
 
 describe("an endpoint", () => {
   it("is created with the contract's defaults, and found again", async () => {
-    const { id: templateId } = await template("north", { name: "named so", env: { A: "1" } });
+    const { id: templateId } = await template("north", { name: "named so", env: { A: "1" }, isServerless: true });
     const made = await ask("north", "POST", "/endpoints", { templateId });
     expect(made).toEqual({
       id: made.id,
@@ -60,6 +60,7 @@ describe("an endpoint", () => {
       idleTimeout: 5,
       scalerType: "QUEUE_DELAY",
       scalerValue: 4,
+      type: "QB",
       executionTimeoutMs: 600_000,
       workersMin: 0,
       workersMax: 3,
@@ -121,7 +122,7 @@ describe("an endpoint", () => {
   });
 
   it("follows its template", async () => {
-    const { id: templateId } = await template("north");
+    const { id: templateId } = await template("north", { isServerless: true });
     const { id } = await endpoint("north", { templateId });
     await ask("north", "PATCH", `/templates/${templateId}`, { env: { NEW: "1" } });
     expect(await ask("north", "GET", `/endpoints/${id}`)).toMatchObject({ env: { NEW: "1" }, version: 1 });
@@ -260,5 +261,59 @@ describe("a deleted endpoint", () => {
     await ask("north", "DELETE", `/endpoints/${id}`);
     await ask("north", "DELETE", `/networkvolumes/${networkVolumeId}`);
     expect(ids(await list())).toEqual([]);
+  });
+});
+
+describe("an endpoint's type", () => {
+  const workerUrls = ["http://10.0.0.7:8000", "https://w.example.com"];
+
+  it("is a queue's unless it says otherwise, and is answered by every operation", async () => {
+    const queued = await endpoint("north");
+    const balanced = await endpoint("north", {
+      type: "LB",
+      workerUrls: ["http://10.0.0.7:8000/", "HTTPS://w.example.com"],
+    });
+    expect(queued).toMatchObject({ type: "QB", scalerType: "QUEUE_DELAY" });
+    expect(queued).not.toHaveProperty("workerUrls");
+    expect(balanced).toMatchObject({ type: "LB", scalerType: "REQUEST_COUNT", workerUrls });
+    expect(await ask("north", "GET", `/endpoints/${balanced.id}`)).toMatchObject({ type: "LB", workerUrls });
+    const changed = await ask("north", "PATCH", `/endpoints/${balanced.id}`, { workerUrls: [], name: "other" });
+    expect(changed).toMatchObject({ type: "LB", workerUrls: [], name: "other" });
+    expect(await endpoint("north", { type: "LB" })).toMatchObject({ type: "LB", workerUrls: [] });
+  });
+
+  it("cannot be changed, and only an LB endpoint has workers' URLs, each an origin", async () => {
+    const { id: templateId } = await template("north", { isServerless: true });
+    const made = { templateId, type: "LB", workerUrls };
+    const { id } = await ask("north", "POST", "/endpoints", made);
+    for (const more of [{ type: "XX" }, { type: "QB" }, { scalerType: "QUEUE_DELAY" }, { workerUrls: "http://a" }]) {
+      await refused("north", "INVALID_REQUEST", "POST", "/endpoints", { ...made, ...more });
+    }
+    const wrong = [
+      "ftp://w.example.com",
+      "w.example.com",
+      "http://u:p@w.example.com",
+      "http://w/path",
+      "http://w/?q",
+      "http://w/#x",
+    ];
+    for (const url of wrong) {
+      expect(await refused("north", "INVALID_REQUEST", "POST", "/endpoints", { ...made, workerUrls: [url] })).toMatch(
+        /^workerUrls\.0: /,
+      );
+      expect(await refused("north", "INVALID_REQUEST", "PATCH", `/endpoints/${id}`, { workerUrls: [url] })).toMatch(
+        /^workerUrls\.0: /,
+      );
+    }
+    expect(await refused("north", "INVALID_REQUEST", "PATCH", `/endpoints/${id}`, { type: "QB" })).toBe(
+      "type: cannot be changed",
+    );
+    const many = Array.from({ length: 101 }, (_, n) => `http://w${n}`);
+    await refused("north", "INVALID_REQUEST", "POST", "/endpoints", { ...made, workerUrls: many });
+    const { id: queued } = await endpoint("north");
+    expect(await refused("north", "INVALID_REQUEST", "PATCH", `/endpoints/${queued}`, { workerUrls })).toMatch(
+      /^workerUrls: only/,
+    );
+    await ask("north", "PATCH", `/endpoints/${id}`, { type: "LB" });
   });
 });

@@ -1,5 +1,5 @@
 // What the accounts ought to hold and owe, by plain rules and a clock: the model that stands beside the objects.
-import type { AccountName } from "./desk.ts";
+import type { AccountName } from "./management-client.ts";
 
 export const gpus = {
   "NVIDIA L4": { pod: 430_000, worker: 684_000 },
@@ -22,7 +22,10 @@ interface EndpointModel {
 }
 interface Books {
   readonly auths: Set<string>;
-  readonly templates: Map<string, { public: boolean; readonly auth?: string | undefined }>;
+  readonly templates: Map<
+    string,
+    { public: boolean; readonly serverless: boolean; readonly auth?: string | undefined }
+  >;
   readonly volumes: Map<string, { size: number }>;
   readonly pods: Map<string, PodModel>;
   readonly endpoints: Map<string, EndpointModel>;
@@ -80,11 +83,13 @@ export class Model {
     return own || Object.values(this.books).some(({ templates }) => templates.get(template)?.public === true);
   }
 
-  usersOf(template: string): AccountName[] {
-    return (["north", "south"] as const).filter((as) => {
-      const { pods, endpoints } = this.books[as];
-      return [...pods.values(), ...endpoints.values()].some((user) => user.template === template);
-    });
+  fits(template: string, serverless: boolean): boolean {
+    return Object.values(this.books).some(({ templates }) => templates.get(template)?.serverless === serverless);
+  }
+
+  isUsed(as: AccountName, template: string): boolean {
+    const { pods, endpoints } = this.books[as];
+    return [...pods.values(), ...endpoints.values()].some((user) => user.template === template);
   }
 
   isAttached(as: AccountName, volume: string): boolean {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { podMoves } from "../../../src/platform/management/pod.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { ask, auth, endpoint, ids, type Json, pod, refused, send, template, volume } from "./desk.ts";
+import { ask, auth, endpoint, ids, type Json, pod, refused, send, template, volume } from "./management-client.ts";
 
 const noon = Date.UTC(2040, 5, 1, 12);
 

@@ -5,11 +5,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sumUp } from "../../../src/platform/management/billing-report.ts";
 import { whereOf } from "../../../src/platform/management/pod-filter.ts";
 import { podFilterSchema } from "../../../src/platform/management/pod-input.ts";
-import { RegistryAuthBook } from "../../../src/platform/management/registry-auths.ts";
+import { RegistryAuthStore } from "../../../src/platform/management/registry-auth-store.ts";
 import { Rows } from "../../../src/platform/management/rows.ts";
-import { TemplateBook } from "../../../src/platform/management/template-book.ts";
+import { TemplateStore } from "../../../src/platform/management/template-store.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { auth, pod, template } from "./desk.ts";
+import { auth, pod, template } from "./management-client.ts";
 
 const many = { templates: 100_000, pods: 10_000 };
 const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)";
@@ -49,10 +49,10 @@ const inAccount = <T>(act: (sql: SqlStorage) => T) =>
   runInDurableObject(env.ACCOUNT.getByName("north"), (_, { storage }) => act(storage.sql));
 
 const questions: [string, (sql: SqlStorage) => unknown][] = [
-  ["find a template", (sql) => new TemplateBook(sql).find("t50")],
-  ["list templates but for the bound ones", (sql) => new TemplateBook(sql).page(false, 0)],
-  ["whether a template is used", (sql) => new TemplateBook(sql).uses("t50")],
-  ["whether a registry auth is used", (sql) => new RegistryAuthBook(sql).remove("a50")],
+  ["find a template", (sql) => new TemplateStore(sql).find("t50")],
+  ["list templates but for the bound ones", (sql) => new TemplateStore(sql).page(false, 0)],
+  ["whether a template is used", (sql) => new TemplateStore(sql).uses("t50")],
+  ["whether a registry auth is used", (sql) => new RegistryAuthStore(sql).remove("a50")],
   ["find a Pod", (sql) => new Rows(sql, "pods").find("p50")],
   ...[
     ...["id=p50", "name=chosen", "templateId=t7", "networkVolumeId=v7", "imageName=chosen"],

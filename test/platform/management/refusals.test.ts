@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import * as callers from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
-import { ask, auth, endpoint, pod, refused, send, template, valid, volume } from "./desk.ts";
+import { ask, auth, endpoint, pod, refused, send, template, valid, volume } from "./management-client.ts";
 
 afterEach(emptyStorage);
 
@@ -157,7 +157,7 @@ describe("a body", () => {
   ];
 
   it("POST and PATCH /endpoints, with one field wrong", async () => {
-    const { id: templateId } = await template("north");
+    const { id: templateId } = await template("north", { isServerless: true });
     const made = await endpoint("north", { templateId });
     for (const [name, value] of forEndpoints) {
       const path = new RegExp(`^${name === "networkVolumeId" ? "networkVolumeIds" : name}`);

@@ -1,10 +1,10 @@
-// Templates: their fields, their lists, what others see of them, what they earn.
+// Templates: their fields, their lists, what others see and keep of them.
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { officialTemplates } from "../../../src/platform/management/template.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { ask, auth, endpoint, ids, type Json, pod, refused, template, valid } from "./desk.ts";
+import { ask, auth, endpoint, ids, type Json, pod, refused, send, template, valid } from "./management-client.ts";
 
 afterEach(async () => {
   vi.useRealTimers();
@@ -90,7 +90,7 @@ describe("a template", () => {
   });
 
   it("cannot go while a Pod or an endpoint uses it", async () => {
-    const [one, two] = [await template("north"), await template("north")];
+    const [one, two] = [await template("north"), await template("north", { isServerless: true })];
     const { id: user } = await pod("north", { templateId: one.id });
     const { id: bound } = await endpoint("north", { templateId: two.id });
     await refused("north", "IN_USE", "DELETE", `/templates/${one.id}`);
@@ -104,7 +104,10 @@ describe("a template", () => {
 
 describe("lists and look-ups", () => {
   it("leave out what endpoints use, unless asked", async () => {
-    const [free, bound] = [await template("north"), await template("north")];
+    const [free, bound] = [
+      await template("north", { isServerless: true }),
+      await template("north", { isServerless: true }),
+    ];
     const { id } = await endpoint("north", { templateId: bound.id });
     expect(ids(await list())).toEqual([free.id]);
     expect(ids(await list("?includeEndpointBoundTemplates=true"))).toEqual(ids([free, bound]));
@@ -159,49 +162,89 @@ describe("a public template", () => {
     await refused("north", "NOT_FOUND", "GET", `/templates/${id}?includePublicTemplates=true`);
   });
 
-  it("can be used by others, and then neither go nor turn private", async () => {
-    const { id } = await template("south", { isPublic: true, imageName: "example.com/theirs:1", env: { THEIRS: "1" } });
+  it("can be used by others, who keep what it was when they named it", async () => {
+    const first = { imageName: "example.com/theirs:1", env: { THEIRS: "1" } };
+    const { id } = await template("south", { isPublic: true, ...first });
     const user = await pod("north", { templateId: id, imageName: undefined });
-    expect(user).toMatchObject({ templateId: id, image: "example.com/theirs:1", env: { THEIRS: "1" } });
-    const bound = await endpoint("north", { templateId: id });
+    expect(user).toMatchObject({ templateId: id, image: first.imageName, env: first.env });
+    const { id: worker } = await template("south", { isPublic: true, isServerless: true, ...first });
+    const bound = await endpoint("north", { templateId: worker });
+    for (const of of [id, worker]) {
+      await ask("south", "PATCH", `/templates/${of}`, { imageName: "example.com/theirs:2", env: { THEIRS: "2" } });
+    }
+    const kept = (of: string) => ({ env: first.env, template: { id: of, ...first } });
+    expect(await ask("north", "GET", `/endpoints/${bound.id}?includeTemplate=true`)).toMatchObject(kept(worker));
+    expect(await ask("north", "GET", `/pods/${user.id}?includeTemplate=true`)).toMatchObject(kept(id));
+    expect(await ask("north", "PATCH", `/endpoints/${bound.id}`, { workersMax: 7 })).toMatchObject({ env: first.env });
+    const renamed = await ask("north", "PATCH", `/endpoints/${bound.id}`, { templateId: worker });
+    expect(renamed).toMatchObject({ env: { THEIRS: "2" } });
     expect(await ask("north", "GET", `/endpoints/${bound.id}?includeTemplate=true`)).toMatchObject({
-      template: { id },
+      template: { id: worker, imageName: "example.com/theirs:2" },
     });
-    await refused("south", "IN_USE", "DELETE", `/templates/${id}`);
-    await refused("south", "IN_USE", "PATCH", `/templates/${id}`, { isPublic: false });
-    await seen(id);
-    await ask("north", "DELETE", `/pods/${user.id}`);
-    await refused("south", "IN_USE", "DELETE", `/templates/${id}`);
-    await ask("north", "DELETE", `/endpoints/${bound.id}`);
-    await ask("south", "DELETE", `/templates/${id}`);
   });
 
-  it("keeps in memory neither the account that may not take it back nor the one that shows it", async () => {
+  it.each([
+    ["deleted", (id: string) => ask("south", "DELETE", `/templates/${id}`)],
+    ["private", (id: string) => ask("south", "PATCH", `/templates/${id}`, { isPublic: false })],
+  ])("once %s stays with those who use it, and nobody can name it any more", async (_, takeBack) => {
+    const { id } = await template("south", { isPublic: true, imageName: "example.com/theirs:1", env: { THEIRS: "1" } });
+    const user = await pod("north", { templateId: id });
+    const theirs = { imageName: "example.com/theirs:1", env: { THEIRS: "1" } };
+    const { id: workers } = await template("south", { isPublic: true, isServerless: true, ...theirs });
+    const bound = await endpoint("north", { templateId: workers });
+    await send("north", "GET", `/v2/${bound.id}/ping/w1`);
+    for (const of of [id, workers]) await takeBack(of);
+    await refused("north", "INVALID_REQUEST", "POST", "/pods", { templateId: id });
+    await refused("north", "INVALID_REQUEST", "PATCH", `/endpoints/${bound.id}`, { templateId: workers });
+    expect(await ask("north", "GET", `/pods/${user.id}?includeTemplate=true`)).toMatchObject({ template: { id } });
+    expect(await ask("north", "PATCH", `/endpoints/${bound.id}`, { workersMax: 7 })).toMatchObject({
+      env: { THEIRS: "1" },
+    });
+    const [worker] = await ask<Json[]>("north", "GET", `/pods?includeWorkers=true&endpointId=${bound.id}`);
+    expect(worker).toMatchObject({ id: "w1", image: "example.com/theirs:1" });
+    await ask("north", "PATCH", `/endpoints/${bound.id}`, {
+      templateId: (await template("north", { isServerless: true })).id,
+    });
+    expect(await ask("north", "GET", `/endpoints/${bound.id}?includeTemplate=true`)).not.toMatchObject({
+      template: { id: workers },
+    });
+  });
+
+  it("earns nothing by what others run with it", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2040, 0, 1, 10) });
+    const { id } = await template("south", { isPublic: true });
+    const { id: user } = await pod("north", { templateId: id });
+    vi.setSystemTime(Date.UTC(2040, 0, 1, 14));
+    await ask("north", "POST", `/pods/${user}/stop`);
+    for (const account of ["north", "south"]) await runDurableObjectAlarm(env.ACCOUNT.getByName(account));
+    expect(await ask("south", "GET", `/templates/${id}`)).toMatchObject({ earned: 0, runtimeInMin: 0 });
+  });
+
+  it("keeps neither the account that shows it nor the one that has it in memory", async () => {
     const { id } = await template("south", { isPublic: true });
     const user = await pod("north", { templateId: id });
-    await refused("south", "IN_USE", "PATCH", `/templates/${id}`, { isPublic: false });
     await ask("north", "GET", `/pods/${user.id}?includeTemplate=true`);
     await evictDurableObject(env.ACCOUNT.getByName("south"));
     await evictDurableObject(env.ACCOUNT.getByName("north"));
   });
+});
 
-  it("earns by what others run with it, never by its owner's own use, and counts a report once", async () => {
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2040, 0, 1, 10) });
-    const { id } = await template("south", { isPublic: true });
-    const { id: user } = await pod("north", { templateId: id, gpuTypeIds: ["NVIDIA B200"] });
-    await pod("south", { templateId: id, gpuTypeIds: ["NVIDIA H200"] });
-    vi.setSystemTime(Date.UTC(2040, 0, 1, 14));
-    await ask("north", "POST", `/pods/${user}/stop`);
-    for (const minute of [1, 2]) {
-      vi.setSystemTime(Date.UTC(2040, 0, 1, 14, minute));
-      await ask("north", "POST", `/pods/${user}/start`);
-      await ask("north", "POST", `/pods/${user}/stop`);
-      await runDurableObjectAlarm(env.ACCOUNT.getByName("north"));
+describe("a serverless template", () => {
+  it("makes endpoints, and another one Pods; neither makes what is the other's", async () => {
+    const [worker, machine] = [await template("north", { isServerless: true }), await template("north")];
+    const made = await endpoint("north", { templateId: worker.id });
+    await pod("north", { templateId: machine.id });
+    const ofEndpoint = /^templateId: an endpoint takes a serverless template/;
+    const attempts = [
+      ["POST", "/endpoints", machine.id],
+      ["PATCH", `/endpoints/${made.id}`, machine.id],
+      ["POST", "/endpoints", "official-pytorch"],
+    ] as const;
+    for (const [method, path, templateId] of attempts) {
+      expect(await refused("north", "INVALID_REQUEST", method, path, { templateId })).toMatch(ofEndpoint);
     }
-    // Four hours of a B200 at 5.98 USD, of which one in a hundred.
-    const earned = { earned: 0.2392, runtimeInMin: 240 };
-    expect(await ask("south", "GET", `/templates/${id}`)).toMatchObject(earned);
-    await runDurableObjectAlarm(env.ACCOUNT.getByName("south"));
-    expect(await seen(id)).toMatchObject(earned);
+    const ofPod = { imageName: "example.com/x:1", templateId: worker.id };
+    expect(await refused("north", "INVALID_REQUEST", "POST", "/pods", ofPod)).toMatch(/^templateId: a Pod takes/);
+    await endpoint("north", { templateId: "official-worker" });
   });
 });

@@ -32,6 +32,8 @@ async function write(request) {
     return new Response();
   }
   if (asked.method !== "put") return refused(501, 10001, `${asked.method} has no stand-in.`);
+  const isOnlyNew = asked.onlyIf?.etagDoesNotMatch !== undefined;
+  if (isOnlyNew && objects.has(asked.object)) return refused(412, 10031, "The file is there already.");
   const bytes = whole.subarray(size);
   const etag = crypto.randomUUID().replaceAll("-", "");
   const head = {

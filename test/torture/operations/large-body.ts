@@ -1,9 +1,9 @@
 // Bodies that stream: sent whole, broken off on the way, or longer than they may be; with their length stated, or in chunks.
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { choices } from "../chance.ts";
 import type { Answer, Turn } from "../clients.ts";
 import { cutOf } from "../hostile-upstream.ts";
-import { pause } from "../pace.ts";
+import { pause, readBytes } from "../pace.ts";
 import { models } from "../taken-job.ts";
 
 const limitBytes = 10 * 1024 * 1024;
@@ -44,13 +44,16 @@ function send({ n, fate, clients }: Turn, { size, sent, isChunked }: Body): Prom
   const options = { method: "POST", headers: { ...clients.authorization(fate.user), ...length } };
   const sentAt = Date.now();
   return new Promise((resolve) => {
-    const asked = request(clients.url + path, options, async (response) => {
-      const pieces: Buffer[] = [];
-      for await (const piece of response) pieces.push(piece as Buffer);
+    const judge = async (response: IncomingMessage) => {
+      const bytes = await readBytes(response);
       const { statusCode: status = 0, headers: raw } = response;
       const headers = new Headers(Object.entries(raw).map(([name, value]) => [name, String(value)]));
-      resolve(clients.judge({ status, headers, bytes: Buffer.concat(pieces) }, `POST ${path}`, sentAt));
-      asked.destroy();
+      return clients.judge({ status, headers, bytes }, `POST ${path}`, sentAt);
+    };
+    const asked = request(clients.url + path, options, (response) => {
+      // A kill may break the answer off.
+      const judged = judge(response).catch(() => undefined);
+      void judged.then(resolve).finally(() => asked.destroy());
     });
     asked.setTimeout(answersWithinMs, () => asked.destroy());
     asked.on("error", () => {});

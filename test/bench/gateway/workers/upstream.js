@@ -37,6 +37,8 @@ export default {
     const { pathname, origin } = new URL(request.url);
     if (pathname.startsWith("/films/")) return new Response(film, { headers: { "Content-Type": "video/mp4" } });
     if (pathname.startsWith("/images/")) return new Response(picture, { headers: { "Content-Type": "image/jpeg" } });
+    if (pathname === "/ping") return new Response(null);
+    if (pathname.endsWith("/echo")) return new Response(await request.text(), { headers: json });
     const [, , model, operation] = pathname.split("/");
     if (operation === "openai") return chat(await request.json());
     if (request.method === "POST") await request.arrayBuffer();

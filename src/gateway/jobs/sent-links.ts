@@ -1,0 +1,25 @@
+// The gateway's own links in a job's input, as they go upstream.
+import { limits } from "../../contract/limits.ts";
+import { linkBody } from "../uploads/linked-body.ts";
+import { OwnLinks } from "../uploads/own-links.ts";
+import { CommitGate } from "./commit-gate.ts";
+import type { Envelope, Relayed } from "./envelope.ts";
+import type { JobCall } from "./job-call.ts";
+
+export function ownLinksOf({ config, request, exchange }: JobCall): OwnLinks {
+  return new OwnLinks(config, request.url, exchange.startedAt);
+}
+
+export async function withSentLinks(
+  call: JobCall,
+  operation: "run" | "runsync",
+  { linkedMedia: media }: Envelope,
+  relayed: Relayed,
+): Promise<Relayed> {
+  if (typeof relayed.body !== "string" || media.length === 0) return relayed;
+  const gate = new CommitGate();
+  const limitBytes = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
+  const linking = { links: ownLinksOf(call), media, limitBytes, mayEnd: () => gate.tryCommit() };
+  const { body, sent } = await linkBody(call, relayed.body, linking);
+  return sent ? { body, upload: { sent, cut: () => gate.tryAbort() } } : { body };
+}

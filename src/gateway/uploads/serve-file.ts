@@ -1,0 +1,95 @@
+// `GET, HEAD /uploads/:key`: out of the bucket, whole or a range of it.
+import type { Config } from "../../config.ts";
+import { Problem } from "../../errors.ts";
+import { type ByteRange, readRange, resolveRange } from "../media/byte-range.ts";
+import { setPublic } from "../media/public-file.ts";
+import { uploadFile } from "../quota/upload-file.ts";
+import { bucketAway } from "./bucket.ts";
+import type { UploadKey } from "./upload-key.ts";
+
+export interface Serving {
+  readonly bucket: R2Bucket;
+  readonly key: UploadKey;
+  readonly request: Request;
+  readonly config: Pick<Config, "allowedOrigins">;
+  readonly now: number;
+  /** A cache in front of the Worker keeps whole files and cuts ranges out of them: it is given nothing else. */
+  readonly isCachedInFront: boolean;
+}
+
+export const unknownUpload = new Problem("NOT_FOUND", "There is no such upload.");
+
+/** A file is written once: its tag is its key. */
+const etagOf = ({ text }: UploadKey) => `"${text}"`;
+
+export async function serveFile(serving: Serving): Promise<Response> {
+  const { bucket, key, request } = serving;
+  const name = uploadFile(key.text);
+  const isKnown = matches(request.headers.get("If-None-Match"), etagOf(key));
+  if (request.method === "HEAD" || isKnown) {
+    const object = await bucket.head(name).catch(away);
+    if (!object) throw unknownUpload;
+    return isKnown ? answer(serving, null, 304, {}) : answer(serving, null, 200, fileHeaders(key, object.size));
+  }
+  const range = serving.isCachedInFront ? undefined : conditionalRange(request.headers, etagOf(key));
+  if (range) return serveRange(serving, name, range);
+  const object = await bucket.get(name).catch(away);
+  if (!object) throw unknownUpload;
+  return answer(serving, object.body, 200, fileHeaders(key, object.size));
+}
+
+async function serveRange(serving: Serving, name: string, range: ByteRange): Promise<Response> {
+  const { bucket, key } = serving;
+  const head = await bucket.head(name).catch(away);
+  if (!head) throw unknownUpload;
+  const { size } = head;
+  const asked = resolveRange(range, size);
+  if (!asked) {
+    const headers = { "Content-Range": `bytes */${size}` };
+    throw new Problem("RANGE_NOT_SATISFIABLE", "The file has no such bytes.", headers);
+  }
+  const { from, to } = asked;
+  const object = await bucket.get(name, { range: { offset: from, length: to - from + 1 } }).catch(away);
+  if (!object) throw unknownUpload;
+  const part = { "Content-Range": `bytes ${from}-${to}/${size}` };
+  return answer(serving, object.body, 206, { ...fileHeaders(key, to - from + 1), ...part });
+}
+
+function away(): never {
+  throw bucketAway();
+}
+
+function matches(header: string | null, etag: string): boolean {
+  if (header === null) return false;
+  return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
+}
+
+/** `If-Range` with another tag asks for the whole. */
+function conditionalRange(headers: Headers, etag: string): ByteRange | undefined {
+  const ifRange = headers.get("If-Range");
+  if (ifRange !== null && ifRange !== etag) return undefined;
+  return readRange(headers.get("Range") ?? undefined);
+}
+
+/** The name is ours, and so is the type: nothing of what was sent but its bytes. */
+function fileHeaders({ text, type }: UploadKey, length: number): Record<string, string> {
+  const name = `upload-${text.slice(0, 12)}${text.slice(text.lastIndexOf("."))}`;
+  return {
+    "Content-Type": type,
+    "Content-Disposition": `inline; filename="${name}"`,
+    "Content-Length": String(length),
+  };
+}
+
+function answer(
+  { key, config, now }: Serving,
+  body: ReadableStream | null,
+  status: number,
+  more: Record<string, string>,
+): Response {
+  const headers = new Headers(more);
+  setPublic(headers, { tag: key.text, expiresAt: key.expiresAt, config, now });
+  headers.set("ETag", etagOf(key));
+  headers.set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox");
+  return new Response(body, { status, headers });
+}

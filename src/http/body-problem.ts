@@ -1,0 +1,26 @@
+// What is said of a body that could not be read, or is not what it should be.
+import { type ErrorCode, Problem } from "../errors.ts";
+import type { BodyFault } from "../json/body-fault.ts";
+import type { JsonFault } from "../json/json-scanner.ts";
+
+/** What a route that reads a body may answer, beside `INVALID_REQUEST`. */
+export const bodyErrors = [
+  "INVALID_JSON",
+  "PAYLOAD_TOO_LARGE",
+  "REQUEST_TIMEOUT",
+] as const satisfies readonly ErrorCode[];
+
+export function bodyProblem(fault: BodyFault | JsonFault, limitBytes: number): Problem {
+  switch (fault) {
+    case "too-large":
+      return new Problem("PAYLOAD_TOO_LARGE", `The body is larger than ${limitBytes} bytes.`);
+    case "too-slow":
+      return new Problem("REQUEST_TIMEOUT", "body: does not come, or comes too slowly");
+    case "source-gone":
+      return new Problem("INVALID_REQUEST", "body: broke off");
+    case "not-json":
+      return new Problem("INVALID_JSON", "body: is not valid JSON");
+    case "too-deep":
+      return new Problem("INVALID_JSON", "body: is nested too deep");
+  }
+}

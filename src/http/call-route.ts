@@ -1,0 +1,51 @@
+// Routes whose guards and handlers take a plain call: each is one statement with its guards and a handler.
+import type { Context, MiddlewareHandler } from "hono";
+import type * as z from "zod";
+import type { CallEnv, HttpCall } from "./call.ts";
+import type { Exchange } from "./exchange.ts";
+import { type Route, route, type Said, type Statement } from "./route.ts";
+
+/**
+ * What must hold before the handler is asked: a guard says nothing, or throws what the caller is answered with. It makes a
+ * promise only where there is something to wait for: on a poll, waiting costs more than most guards do.
+ */
+export type GuardOf<C> = (call: C) => void | Promise<void>;
+
+type Schema = z.ZodType | undefined;
+export type Handle<C, P extends Schema, Q extends Schema, B extends Schema> = (
+  call: C,
+  said: Said<P, Q, B>,
+) => Response | Promise<Response>;
+
+/** Makes the call, and runs the guards in order, as one middleware. */
+export function guarded<Base, C extends Base>(
+  callOf: (c: Context<CallEnv<Base>>) => C,
+  guards: readonly GuardOf<C>[],
+): MiddlewareHandler<CallEnv<Base>> {
+  return async (c, next) => {
+    const call = callOf(c);
+    c.set("call", call);
+    for (const guard of guards) {
+      const waiting = guard(call);
+      if (waiting) await waiting;
+    }
+    await next();
+  };
+}
+
+/** Routes whose guards and handlers take the kind of call that is made here. */
+export function routesFor<Base, C extends Base>(callOf: (c: Context<CallEnv<Base>>) => C) {
+  return <P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
+    statement: Statement<P, Q, B>,
+    guards: readonly GuardOf<C>[],
+    handle: Handle<C, P, Q, B>,
+  ): Route<CallEnv<Base>> =>
+    route<CallEnv<Base>, P, Q, B>(statement, [guarded(callOf, guards)], (c, said) => handle(c.get("call") as C, said));
+}
+
+/** Whose shape errors have from here on. */
+export function errorsOf(shape: Exchange["errorShape"]): GuardOf<HttpCall> {
+  return ({ exchange }) => {
+    exchange.errorShape = shape;
+  };
+}

@@ -1,0 +1,34 @@
+// What is known of one request and its answer: made in door.ts, filled in on the way, logged at the end.
+import type { Context } from "hono";
+import type { Config } from "../config.ts";
+import type { JobState } from "../contract/states.ts";
+import type { ErrorCode } from "../errors.ts";
+
+export interface Exchange {
+  readonly requestId: string;
+  readonly startedAt: number;
+  /** Whose errors the caller reads. */
+  errorShape: "superset" | "openai" | "management";
+  owner?: string;
+  model?: string;
+  operation?: string;
+  /** The route states that its answers may be kept by whoever they pass; else nobody keeps any. */
+  isPublic?: boolean;
+  /** Of a refusal, or of what ended an answer that had begun. */
+  code?: ErrorCode;
+  /** The status of the job that the answer tells of. */
+  job?: JobState;
+  /** How long the answer waited for whom: `Server-Timing` says it. */
+  waitedMs?: Partial<Record<"identity" | "kv" | "meter" | "upstream", number>>;
+  cache?: "HIT" | "MISS" | "JOINED" | "BYPASS";
+  costMicroUsd?: number;
+  /** The answer goes on after its head, and only its end tells the rest: the log line waits for this. */
+  logAfter?: Promise<unknown>;
+}
+
+export interface AppEnv {
+  Bindings: Env;
+  Variables: { config: Config; exchange: Exchange };
+}
+
+export type AppContext = Context<AppEnv>;

@@ -1,0 +1,167 @@
+// A request passed on to another server as it is, and its answer back: bodies stream and are counted, and what could do harm
+// on either side stays behind.
+import { limits } from "../contract/limits.ts";
+import { Problem } from "../errors.ts";
+import { TooSlow } from "../json/body-fault.ts";
+import { type ByteReader, statedLength } from "../json/byte-reader.ts";
+import type { SecretSearch } from "../json/secret-search.ts";
+import { SecretStream } from "../json/secret-stream.ts";
+import { bodyProblem } from "./body-problem.ts";
+import { readerOf } from "./client-body.ts";
+import { answerHeaders, requestHeaders } from "./passage-headers.ts";
+import { WatchedWriter } from "./watched-writer.ts";
+
+export interface Passage {
+  readonly request: Request;
+  /** Where the request goes: `http://10.0.0.7:8000`, or an address with a path. The caller's path and query follow. */
+  readonly base: string;
+  /** What the caller calls that place: `/lb/my-endpoint`. */
+  readonly mount: string;
+  /** Headers of ours, such as our key. */
+  readonly own: Readonly<Record<string, string>>;
+  readonly send: (url: string, init: RequestInit) => Promise<Response>;
+  /** From the moment the request leaves to the last byte of its answer. */
+  readonly limitMs: number;
+  /** What no answer may say. */
+  readonly secrets?: SecretSearch | undefined;
+}
+
+export interface Passed {
+  readonly response: Response;
+  /** Settles when the answer has left, or broke off. An answer that states its length was made before it was begun. */
+  readonly ended: Promise<void>;
+}
+
+/** The path and query behind a mount, as they were sent; undefined where the mount itself is spelled in another way. */
+function restOf(url: string, mount: string): string | undefined {
+  const at = url.indexOf("/", url.indexOf("//") + 2);
+  if (!url.startsWith(mount, at)) return undefined;
+  const rest = url.slice(at + mount.length);
+  if (rest === "" || rest.startsWith("?")) return `/${rest}`;
+  return rest.startsWith("/") ? rest : undefined;
+}
+
+/** A path that leads out of the base is no path of its. */
+function targetOf({ request, base, mount }: Passage): string {
+  const rest = restOf(request.url, mount);
+  const target = rest === undefined ? "" : new URL(base + rest).href;
+  if (!target.startsWith(`${new URL(base).href.replace(/\/$/, "")}/`)) {
+    throw new Problem("NOT_FOUND", "There is no such path.");
+  }
+  return target;
+}
+
+export async function passOn(passage: Passage): Promise<Passed> {
+  const { request, send, limitMs } = passage;
+  const target = targetOf(passage);
+  if (request.headers.has("Upgrade")) throw new Problem("INVALID_REQUEST", "Upgrade: WebSockets are not passed on");
+  const stated = statedLength(request.headers);
+  if (stated !== undefined && stated > limitBytes) throw bodyProblem("too-large", limitBytes);
+  const cut = new AbortController();
+  // It is let go of with the exchange: an answer that is not read here ends unnoticed.
+  const timer = setTimeout(() => cut.abort(tooSlow), limitMs);
+  const upload = request.body && stated === undefined ? counted(request, request.body) : undefined;
+  const body = upload?.body ?? request.body;
+  const init: RequestInit = {
+    method: request.method,
+    headers: requestHeaders(request.headers, passage),
+    redirect: "manual",
+    // One caller's answer is never another's, whatever its path looks like to a cache.
+    cache: "no-store",
+    signal: AbortSignal.any([request.signal, cut.signal]),
+    ...(body && { body }),
+  };
+  try {
+    const response = await Promise.race([send(target, init), ...(upload ? [upload.fault] : [])]);
+    return answerOf(passage, target, response, timer);
+  } catch (error) {
+    clearTimeout(timer);
+    const { reason } = cut.signal;
+    cut.abort();
+    throw error instanceof Problem ? error : (reason ?? brokenOff);
+  }
+}
+
+const tooSlow = new Problem("WORKER_TOO_SLOW", "The worker took too long.");
+const brokenOff = new Problem("UPSTREAM_UNREACHABLE", "The worker could not be reached, or broke off.");
+
+/** A body that does not say how long it is. */
+function counted(request: Request, body: ReadableStream<Uint8Array>) {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const { promise: fault, reject } = Promise.withResolvers<never>();
+  fault.catch(() => {});
+  pump(readerOf(request, body), writer).catch((error: unknown) => {
+    writer.abort(error).catch(() => {});
+    if (error instanceof Problem) reject(error);
+    if (error instanceof TooSlow) reject(bodyProblem("too-slow", limitBytes));
+  });
+  return { body: readable, fault };
+}
+
+function answerOf(passage: Passage, target: string, response: Response, timer: ReturnType<typeof setTimeout>): Passed {
+  const { status, statusText, body } = response;
+  const headers = answerHeaders(response.headers, { ...passage, target });
+  const refusal = refusalOf(passage, response, headers);
+  if (refusal) {
+    body?.cancel().catch(() => {});
+    throw refusal;
+  }
+  const { secrets } = passage;
+  if (!body || (statedLength(response.headers) !== undefined && !secrets)) {
+    return { response: new Response(body, { status, statusText, headers }), ended: Promise.resolve() };
+  }
+  headers.delete("Content-Length");
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = new WatchedWriter(writable);
+  const reader = body.getReader({ mode: "byob" });
+  writer.gone.addEventListener("abort", () => void reader.cancel("nobody reads").catch(() => {}));
+  const ended = pump(reader, writer, secrets).catch((error: unknown) => {
+    // The answer ends short, which is all that can be told by then.
+    reader.cancel(error).catch(() => {});
+    writer.letGo(error);
+  });
+  const passed = new Response(readable, { status, statusText, headers });
+  return { response: passed, ended: ended.finally(() => clearTimeout(timer)) };
+}
+
+/** The runtime reads these; in any other encoding our key would pass unseen. */
+const readableEncoding = /^(|identity|gzip|br)$/i;
+
+function refusalOf({ request, secrets }: Passage, response: Response, headers: Headers): Problem | undefined {
+  const { status } = response;
+  if (status < 200 || status > 599) return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer is none.");
+  if (secrets?.finds(encoder.encode([...headers].flat().join("\n"))))
+    return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer says our key.");
+  if (secrets && !readableEncoding.test(headers.get("Content-Encoding") ?? ""))
+    return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer is in an encoding that was not asked for.");
+  const isLarge = (statedLength(response.headers) ?? 0) > limitBytes && request.method !== "HEAD";
+  return isLarge
+    ? new Problem("UPSTREAM_TOO_LARGE", `The worker's answer is larger than ${limitBytes} bytes.`)
+    : undefined;
+}
+
+/** Each way. */
+const limitBytes = limits.balanced.bytes;
+const encoder = new TextEncoder();
+const pieceBytes = 64 * 1024;
+
+type Sink = Pick<WatchedWriter, "write" | "close">;
+
+/** Each piece goes on as it comes. */
+async function pump(from: ByteReader, to: Sink, secrets?: SecretSearch): Promise<void> {
+  const search = secrets && new SecretStream(secrets);
+  let buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes);
+  for (let bytes = 0; ; ) {
+    const { value, done }: ReadableStreamReadResult<Uint8Array> = await from.readAtLeast(1, new Uint8Array(buffer));
+    if (done || !value) break;
+    bytes += value.byteLength;
+    if (bytes > limitBytes) throw bodyProblem("too-large", limitBytes);
+    const clear = search ? search.take(value) : value;
+    if (!clear) throw new Error("says our key");
+    if (clear.byteLength > 0) await to.write(clear);
+    buffer = value.buffer;
+  }
+  if (search && search.held.byteLength > 0) await to.write(search.held);
+  await to.close();
+}

@@ -1,0 +1,180 @@
+// The page at `/`: a model, its form, what it makes, and the code for the same call.
+import { render, useLayoutEffect, useMemo, useRef, useState } from "hono/jsx/dom";
+import type { ListedModel, Usage } from "../../client/index.ts";
+import { useAnswer } from "../controls.tsx";
+import type { MediaKind } from "../media.tsx";
+import { keep, recall } from "../memory.ts";
+import { ownUser, sluice } from "../session.ts";
+import { Code } from "../tabs.tsx";
+import { TroubleBox } from "../trouble.tsx";
+import { usd } from "../words.ts";
+import { snippetsOf } from "./code.ts";
+import { Fields, Switch } from "./fields.tsx";
+import {
+  attached,
+  type FormState,
+  keepForm,
+  keepRecipe,
+  readForm,
+  recipeOf,
+  valuesOf,
+  withInput,
+  withValue,
+} from "./form-state.ts";
+import { ModelPicker, RivalPicker } from "./pickers.tsx";
+import { madeUrl, Result } from "./result.tsx";
+import { type Field, fieldsOf, inputOf } from "./schema.ts";
+import { isUnderWay, type Side, useEstimate, useRun } from "./use-run.ts";
+
+type Models = readonly ListedModel[];
+
+function App() {
+  // Whoever may not run anything is told so at once, and asked for a token.
+  const { answer, trouble, again } = useAnswer(() => Promise.all([sluice.models(), sluice.usage()]));
+  if (trouble) return <TroubleBox trouble={trouble} again={again} />;
+  if (!answer) return <p class="empty">Looking for models …</p>;
+  return <Playground models={answer[0]} first={answer[1]} />;
+}
+
+function Playground({ models, first }: { readonly models: Models; readonly first: Usage }) {
+  const forms = useMemo(() => new Map(models.map(({ id, input }) => [`${id}`, fieldsOf(input)])), []);
+  const [state, setState] = useState(() => beginning(models, forms));
+  const [usage, setUsage] = useState(first);
+  const left = useRun("sluice job");
+  const right = useRun("sluice other job");
+  const form = useRef<HTMLFormElement>(null);
+  const modelOf = (id: string | undefined) => models.find((model) => model.id === id);
+  const model = modelOf(state.model) ?? (models[0] as ListedModel);
+  const rival = modelOf(state.rival);
+  const fields = forms.get(model.id) ?? [];
+  const values = valuesOf(state, model.id, fields);
+  const callOf = ({ id }: ListedModel, from: FormState) => {
+    const own = forms.get(id) ?? [];
+    return [id, inputOf(own, valuesOf(from, id, own))] as const;
+  };
+  const [, input] = callOf(model, state);
+  const calls = (rival ? [model, rival] : [model]).map((one) => callOf(one, state));
+  const estimate = useEstimate(calls, form);
+  const goesOn = isUnderWay(left.run) || isUnderWay(right.run);
+  useLayoutEffect(() => keepForm(state), [state]);
+
+  /** What arrives late, such as a file, changes the form as it is by then. */
+  const change = (name: string, value: unknown) => setState((now) => withValue(now, model.id, name, value));
+  const start = async (side: Side, which: ListedModel, seeded: FormState) => {
+    const made = await side.start(...callOf(which, seeded));
+    const url = madeUrl(made, which);
+    if (url !== undefined) keepRecipe({ url, model: which.id, input: made.input });
+    sluice.usage().then(setUsage, () => {});
+  };
+  /** A seed of its own for each run, unless it is kept: so that each result can be had again. */
+  const run = (event?: Event) => {
+    event?.preventDefault();
+    if (goesOn || !form.current?.reportValidity()) return;
+    const isKept = state.keepsSeed && Number(state.shared["seed"] ?? -1) >= 0;
+    const seed = isKept ? state.shared["seed"] : Math.floor(Math.random() * 2 ** 31);
+    const seeded = { ...state, keepsSeed: isKept, shared: { ...state.shared, seed } };
+    setState(seeded);
+    void start(left, model, seeded);
+    if (rival) void start(right, rival, seeded);
+  };
+  const takes = (kind: MediaKind) => (field: Field) => field.schema["x-media"] === kind && field.rank === "first";
+  const takersOf = (kind: MediaKind) => models.filter(({ id }) => forms.get(id)?.some(takes(kind)));
+  const use = (id: string, kind: MediaKind, url: string) => {
+    const { name = "" } = forms.get(id)?.find(takes(kind)) ?? {};
+    setState({ ...withValue(state, id, name, [attached(url)]), model: id, rival: undefined });
+    document.getElementById("model")?.focus();
+  };
+  const fault = left.run.trouble;
+  const fieldsOn = (rank: Field["rank"]) => {
+    const ranked = fields.filter((field) => field.rank === rank);
+    return ranked.length > 0 && <Fields fields={ranked} values={values} change={change} fault={fault} />;
+  };
+  const more = fieldsOn("more");
+  const sides = [{ ...left, model: modelOf(left.run.model) ?? model }];
+  if (rival) sides.push({ ...right, model: modelOf(right.run.model) ?? rival });
+
+  return (
+    <div class="playground">
+      <form
+        ref={form}
+        class="panel"
+        aria-label="Input"
+        onSubmit={run}
+        onKeyDown={(event: KeyboardEvent) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && run()}
+      >
+        <ModelPicker models={models} model={model} choose={(id) => setState({ ...state, model: id })} />
+        <div class="fields" key={model.id}>
+          {fieldsOn("first")}
+          {fieldsOn("shown")}
+          {fields.some(({ name }) => name === "seed") && (
+            <Switch
+              label="Keep the seed"
+              isOn={state.keepsSeed}
+              turn={(keepsSeed) => setState({ ...state, keepsSeed })}
+            />
+          )}
+        </div>
+        {more && (
+          <details key={`${model.id} more`}>
+            <summary>More options</summary>
+            <div class="fields">{more}</div>
+          </details>
+        )}
+        <RivalPicker {...{ models, model, rival }} choose={(id) => setState({ ...state, rival: id || undefined })} />
+        <div class="go">
+          <button type="submit" disabled={goesOn}>
+            {goesOn ? "Running …" : "Run"}
+          </button>
+          <p class="hint" aria-live="polite">
+            {estimate}
+            {rival && estimate.startsWith("At most") && " for both"}
+          </p>
+        </div>
+        <p class="hint">
+          {leftToday(usage)}
+          {ownUser !== undefined && ` With the token of ${ownUser}.`}
+        </p>
+      </form>
+      <div class={rival ? "results two" : "results"}>
+        {sides.map((side) => (
+          <Result {...side} again={run} takersOf={takersOf} use={use} />
+        ))}
+      </div>
+      <section class="snippets" aria-label="Code for this call">
+        <h2>The same call as code</h2>
+        <div class="code">
+          <Code snippets={snippetsOf(model, input, location.origin)} />
+        </div>
+      </section>
+    </div>
+  );
+}
+
+/** The form as it was left. The gallery may wish for one of its files: as it was made, else as an input. */
+function beginning(models: Models, forms: ReadonlyMap<string, readonly Field[]>): FormState {
+  const kept = readForm();
+  const state = forms.has(kept.model) ? kept : { ...kept, model: `${models[0]?.id}` };
+  const wish = recall<{ url: string; kind: MediaKind }>("sessionStorage", "sluice wish");
+  keep("sessionStorage", "sluice wish", undefined);
+  if (!wish) return state;
+  const { model = "", input = {} } = recipeOf(wish.url) ?? {};
+  const fields = forms.get(model);
+  if (fields) return withInput(state, model, fields, input);
+  for (const [id, fields] of forms) {
+    const field = fields.find(({ schema }) => schema["x-media"] === wish.kind);
+    if (field) return { ...withValue(state, id, field.name, [attached(wish.url)]), model: id, rival: undefined };
+  }
+  return state;
+}
+
+/** In money where the plan counts money by the day, else in requests. */
+function leftToday({ limits, plan }: Usage): string {
+  const ofToday = limits.filter(({ name, unit }) => /day/.test(name) && (unit === "usd" || unit === "requests"));
+  const limit = ofToday.find(({ name }) => name === "usd-day") ?? ofToday[0];
+  if (!limit) return `Plan ${plan}: no limit by the day.`;
+  const show = (amount: number) => (limit.unit === "usd" ? usd(amount) : `${amount} requests`);
+  return `Plan ${plan}: ${show(limit.remaining)} of ${show(limit.limit)} left today.`;
+}
+
+const place = document.getElementById("app");
+if (place) render(<App />, place);

@@ -1,0 +1,114 @@
+// What a run came to: the picture, film, sound or text, what it cost, and what can be done with it next.
+import { useState } from "hono/jsx/dom";
+import { type ListedModel, SluiceError } from "../../client/index.ts";
+import { Select } from "../controls.tsx";
+import { kindOf, linkOf, Media, type MediaKind } from "../media.tsx";
+import { CopyButton } from "../tabs.tsx";
+import { TroubleBox } from "../trouble.tsx";
+import { fromNow, seconds, troubleOf, usd } from "../words.ts";
+import { isUnderWay, type Run, type Side } from "./use-run.ts";
+
+interface Props extends Side {
+  readonly model: ListedModel;
+  readonly again: () => void;
+  /** The models that take what this one made. */
+  readonly takersOf: (kind: MediaKind) => readonly ListedModel[];
+  readonly use: (model: string, kind: MediaKind, url: string) => void;
+}
+
+const doing: Readonly<Record<string, string>> = {
+  submitting: "Asking …",
+  IN_QUEUE: "Waiting for a worker …",
+  IN_PROGRESS: "Making it …",
+};
+
+const fileGone = troubleOf(new SluiceError("FILE_GONE", "There is no connection, or the link has ended."));
+
+export function Result(props: Props) {
+  const { run, model, cancel, again } = props;
+  const { job, trouble, text } = run;
+  const goesOn = isUnderWay(run);
+  const state = trouble ? "TROUBLE" : job ? "COMPLETED" : run.state;
+  return (
+    <section
+      class="result card"
+      data-model={run.model}
+      data-state={state}
+      aria-label={model.title}
+      aria-busy={`${goesOn}`}
+    >
+      <div class="stage">
+        {trouble && <TroubleBox trouble={trouble} again={again} />}
+        {text && <div class="text">{text}</div>}
+        <p role="status" class={goesOn ? "" : "unseen"}>
+          {goesOn ? doing[run.state] : job && "Done."}
+        </p>
+        {goesOn && !text && <progress aria-label={doing[run.state]} />}
+        {state === "idle" && !text && <p class="empty">{model.title} answers here.</p>}
+        {job && !text && <Made run={run} model={model} />}
+      </div>
+      {goesOn && (
+        <button type="button" class="quiet" onClick={cancel}>
+          Cancel
+        </button>
+      )}
+      {job && <Actions {...props} />}
+    </section>
+  );
+}
+
+export function madeUrl({ job }: Run, { output }: ListedModel): string | undefined {
+  return linkOf((job?.output as Record<string, unknown> | undefined)?.[output]);
+}
+
+function Made({ run, model }: { readonly run: Run; readonly model: ListedModel }) {
+  const url = madeUrl(run, model);
+  const [isGone, setIsGone] = useState(false);
+  if (url === undefined) return <div class="text">{JSON.stringify(run.job?.output, null, 2)}</div>;
+  if (isGone) return <TroubleBox trouble={fileGone} again={() => setIsGone(false)} />;
+  const says = `${run.input["prompt"] ?? model.title}`;
+  return (
+    <div class="made" onErrorCapture={() => setIsGone(true)}>
+      <Media kind={kindOf(model.output)} url={url} says={says} />
+    </div>
+  );
+}
+
+function Actions({ run, model, takersOf, use }: Props) {
+  const url = madeUrl(run, model);
+  const kind = kindOf(model.output);
+  const takers = takersOf(kind).map(({ id, title }) => [id, title] as const);
+  return (
+    <div class="bar">
+      <p class="hint">{factsOf(run)}</p>
+      <div class="buttons">
+        {run.text && <CopyButton text={run.text} />}
+        {url && (
+          <a class="button quiet" href={url} download>
+            Download
+          </a>
+        )}
+        {url && takers.length > 0 && (
+          <Select
+            aria-label="Use as input of"
+            options={[["", "Use as input of …"], ...takers]}
+            chosen=""
+            choose={(id) => use(id, kind, url)}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function factsOf({ job, input }: Run): string {
+  const { cost, executionTime, output } = job ?? {};
+  const ends = (output as { expires_at?: string } | undefined)?.expires_at;
+  const facts = [
+    cost !== undefined && (cost === 0 ? "Free" : usd(cost)),
+    executionTime !== undefined && seconds(executionTime),
+    input["seed"] !== undefined && `seed ${input["seed"]}`,
+    ends && `link ends ${fromNow(ends)}`,
+  ];
+  return facts.filter(Boolean).join(" · ");
+}

@@ -1,0 +1,106 @@
+// One run of a model, from the button to the result, and what it would cost at most. A page that is loaded anew takes its
+// job up again.
+import { type RefObject, useLayoutEffect, useRef, useState } from "hono/jsx/dom";
+import type { Job, RunOptions } from "../../client/index.ts";
+import { keep, recall } from "../memory.ts";
+import { sluice } from "../session.ts";
+import { type Trouble, troubleOf, usd } from "../words.ts";
+
+type Told = Parameters<NonNullable<RunOptions["onState"]>>[0];
+type Input = Readonly<Record<string, unknown>>;
+type Call = readonly [model: string, input: Input];
+
+export interface Run {
+  readonly state: Told | "idle";
+  readonly model: string;
+  readonly input: Input;
+  /** What a text model has written so far. */
+  readonly text: string;
+  readonly job?: Job | undefined;
+  readonly trouble?: Trouble;
+}
+
+export interface Side {
+  readonly run: Run;
+  readonly start: (model: string, input: Input) => Promise<Run>;
+  readonly cancel: () => void;
+}
+
+const pauseMs = 250;
+const idle: Run = { state: "idle", model: "", input: {}, text: "" };
+
+export const isUnderWay = ({ state, job, trouble }: Run) => state !== "idle" && !job && !trouble;
+
+/** `place` is where its job is noted while it goes on. */
+export function useRun(place: string): Side {
+  const [run, setRun] = useState(idle);
+  const stop = useRef<AbortController>(null);
+
+  const follow = async (begun: Run, work: (options: RunOptions) => Promise<Job>) => {
+    const own = new AbortController();
+    stop.current = own;
+    let now = begun;
+    const tell = (news: Partial<Run>) => {
+      now = { ...now, ...news };
+      setRun(now);
+    };
+    tell({});
+    try {
+      const onState = (state: Told) => tell({ state });
+      const onChunk = (chunk: unknown) => tell({ text: now.text + textOf(chunk) });
+      const job = await work({ signal: own.signal, onState, onChunk });
+      tell({ job, text: textOf(job.output) || now.text });
+    } catch (error) {
+      const wasStopped = (error as Error).name === "AbortError";
+      tell(wasStopped ? { state: "idle" } : { trouble: troubleOf(error) });
+    }
+    keep("sessionStorage", place, undefined);
+    return now;
+  };
+
+  const start = (model: string, input: Input) => {
+    const begun: Run = { ...idle, state: "submitting", model, input };
+    return follow(begun, async (options) => {
+      const { id } = await sluice.submit(model, input, options);
+      keep("sessionStorage", place, { ...begun, state: "IN_QUEUE", id });
+      return sluice.follow(model, id, options);
+    });
+  };
+
+  useLayoutEffect(() => {
+    const { id, ...begun } = recall<Run & { id: string }>("sessionStorage", place) ?? { id: "", ...idle };
+    if (id !== "") void follow(begun, (options) => sluice.follow(begun.model, id, options));
+  }, []);
+
+  return { run, start, cancel: () => stop.current?.abort() };
+}
+
+/** Text in whatever shape a text model sends it: pieces, tokens of choices, or messages. */
+function textOf(output: unknown): string {
+  if (typeof output === "string") return output;
+  if (Array.isArray(output)) return output.map(textOf).join("");
+  if (typeof output !== "object" || output === null) return "";
+  const { text, tokens, choices, message, delta, content } = output as Record<string, unknown>;
+  return textOf(text ?? tokens ?? choices ?? message ?? delta ?? content);
+}
+
+/** Of all calls together, asked of the gateway while the form changes. Empty while it is not known. */
+export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElement | null>): string {
+  const [sentence, tell] = useState("");
+  useLayoutEffect(() => {
+    const left = new AbortController();
+    tell("");
+    const timer = setTimeout(async () => {
+      if (!form.current?.matches(":valid")) return tell("Fill in what is needed to see the price.");
+      const asked = calls.map(([model, input]) => sluice.estimate(model, input, { signal: left.signal }));
+      const estimates = await Promise.all(asked).catch(() => []);
+      const most = estimates.reduce((sum, { usd }) => sum + usd, 0);
+      if (!left.signal.aborted && estimates.length > 0) tell(most === 0 ? "Free" : `At most ${usd(most)}`);
+    }, pauseMs);
+    return () => {
+      clearTimeout(timer);
+      left.abort();
+    };
+  }, [JSON.stringify(calls)]);
+  return sentence;
+}

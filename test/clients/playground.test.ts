@@ -1,0 +1,294 @@
+// The playground as `npm start` serves it, in a real browser: every model, and everything that can be done with one.
+import { afterAll, beforeAll, expect, inject, it, vi } from "vitest";
+import { NpmStart } from "../e2e/support/npm-start.ts";
+import { describeInChromium } from "./chromium.ts";
+import { film, silence } from "./media-files.ts";
+import * as site from "./site.ts";
+import { cheapest, patience, picture } from "./site.ts";
+
+const isFull = inject("isFull");
+
+describeInChromium("the playground", () => {
+  let server: NpmStart;
+  beforeAll(async () => {
+    server = await NpmStart.start({ settings: { SESSION_PLAN: "developer" } });
+  });
+  afterAll(async () => {
+    await site.closeBrowser();
+    await server.stop();
+  });
+
+  it("makes the first picture by one click, says its price before and after, and shifts nothing", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await page.getByLabel("Width").fill("");
+    await page.getByLabel("Height").fill("");
+    await page.getByText("At most $0.00252").waitFor();
+    await site.runButton(page).click();
+    const made = page.getByAltText("a lighthouse at dusk");
+    await vi.waitFor(
+      async () => expect(await made.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(1024),
+      patience,
+    );
+    expect(await page.locator(".result .hint").textContent()).toMatch(
+      /^\$0\.00252 · [\d.]+ s · seed \d+ · link ends in 7 days$/,
+    );
+    const { share, paintMs, shift } = await page.evaluate(async () => {
+      const { width, height, top } = (document.querySelector(".results") as Element).getBoundingClientRect();
+      const seen = width * (Math.min(innerHeight, top + height) - top);
+      const [paint] = performance.getEntriesByName("first-contentful-paint");
+      const shifts = await new Promise<PerformanceEntryList>((resolve) => {
+        new PerformanceObserver((list) => resolve(list.getEntries())).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve([]), 500);
+      });
+      const shift = shifts.reduce((sum, entry) => sum + (entry as unknown as { value: number }).value, 0);
+      return { share: seen / (innerWidth * innerHeight), paintMs: paint?.startTime ?? Number.NaN, shift };
+    });
+    expect(share).toBeGreaterThanOrEqual(0.5);
+    expect(paintMs).toBeLessThan(1000);
+    expect(shift).toBeLessThan(0.01);
+    expect(faults).toEqual([]);
+  });
+
+  /** The gateway checks each form where it says the price. Of each kind one is run; `test:full` runs them all. */
+  it("has a form for every model that the gateway accepts, filled with what it requires", {
+    timeout: 120_000,
+  }, async () => {
+    const { models } = (await (await fetch(`${server.url}/models`)).json()) as {
+      models: { id: string; kind: string }[];
+    };
+    expect(models).toHaveLength(40);
+    const { page: first, context, faults } = await site.visit(server.url);
+    const tabs = [first, await context.newPage(), await context.newPage()];
+    const isRun = ({ id, kind }: (typeof models)[number]) =>
+      isFull || models.find((one) => one.kind === kind)?.id === id;
+    const files: Record<string, { name: string; mimeType: string; buffer: Buffer }> = {
+      "audio/*": silence,
+      "video/*": film,
+    };
+    const left = [...models].sort((a, b) => Number(isRun(b)) - Number(isRun(a)));
+    await Promise.all(
+      tabs.map(async (page) => {
+        if (page !== first) await page.goto(server.url);
+        for (let model = left.shift(); model; model = left.shift()) {
+          await site.chooseModel(page, model.kind, model.id);
+          for (const field of await page.locator(".fields textarea[required]").all()) await field.fill("a lighthouse");
+          const empty = page.locator(".drop:has(input[type=url]:required) input[type=file]");
+          while ((await empty.count()) > 0) {
+            const accepts = (await empty.first().getAttribute("accept")) ?? "";
+            const before = await page.locator(".file").count();
+            await empty.first().setInputFiles(files[accepts] ?? picture);
+            await page.locator(".file").nth(before).waitFor();
+          }
+          await page.locator(".go .hint", { hasText: /^(At most|Free)/ }).waitFor();
+          if (!isRun(model)) continue;
+          await site.runButton(page).click();
+          await site.result(page, model.id);
+        }
+      }),
+    );
+    expect(faults).toEqual([]);
+  });
+
+  it("takes a file to an edit, and the edit to a film", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image-edit", "p-image-edit");
+    await page.locator(".drop input[type=file]").first().setInputFiles(picture);
+    // What is typed while a file is on its way stays.
+    await site.prompt(page).fill("make it winter");
+    await page.locator(".file").waitFor();
+    expect(await site.prompt(page).inputValue()).toBe("make it winter");
+    await site.runButton(page).click();
+    await site.result(page, "p-image-edit");
+    await page.getByLabel("Use as input of").selectOption("wan-2-6-i2v");
+    await page.locator(".file").waitFor();
+    const [name, remove] = await page
+      .locator(".file")
+      .evaluate(({ children }) => [...children].slice(1).map((child) => child.getBoundingClientRect().toJSON()));
+    expect(name.right).toBeLessThanOrEqual(remove.left);
+    await site.runButton(page).click();
+    const made = (await site.result(page, "wan-2-6-i2v")).locator("video");
+    await vi.waitFor(
+      async () => expect(await made.evaluate((video: HTMLVideoElement) => video.videoWidth)).toBeGreaterThan(0),
+      patience,
+    );
+    expect(faults).toEqual([]);
+  });
+
+  it("takes a file that is dropped, pasted or photographed, its link, and one of the gallery", async () => {
+    const elsewhere = "https://pictures.example.com/a.jpg";
+    const { page, faults } = await site.visit(server.url, { hasTouch: true, isMobile: true }, (context) =>
+      context.route(elsewhere, (route) => route.fulfill({ contentType: "image/jpeg", body: picture.buffer })),
+    );
+    await site.runButton(page).click();
+    await site.result(page, cheapest);
+    await site.chooseModel(page, "image-edit", "qwen-image-edit");
+    const taken = page.locator(".file .name");
+    const give = (type: "drop" | "paste", name: string, mimeType: string) =>
+      page.evaluate(
+        ([type, name, mimeType]) => {
+          const data = new DataTransfer();
+          const start = new Uint8Array([0xff, 0xd8, 0xff, 0xe0, 0, 16, 0x4a, 0x46, 0x49, 0x46, 0, 1]);
+          data.items.add(new File([start], name, { type: mimeType }));
+          const options = { bubbles: true, cancelable: true };
+          const event =
+            type === "drop"
+              ? new DragEvent("drop", { dataTransfer: data, ...options })
+              : new ClipboardEvent("paste", { clipboardData: data, ...options });
+          document.querySelector(type === "drop" ? ".drop" : "body")?.dispatchEvent(event);
+        },
+        [type, name, mimeType] as const,
+      );
+    await give("drop", "dropped.jpg", "image/jpeg");
+    await taken.filter({ hasText: "dropped.jpg" }).waitFor();
+    await give("paste", "pasted.jpg", "image/jpeg");
+    await taken.filter({ hasText: "pasted.jpg" }).waitFor();
+    await give("drop", "notes.txt", "text/plain");
+    await page.getByText("notes.txt: This is not a picture.").waitFor();
+    const camera = page.getByLabel("Camera");
+    expect([await camera.getAttribute("capture"), await camera.getAttribute("accept")]).toEqual([
+      "environment",
+      "image/*",
+    ]);
+    await camera.setInputFiles({ ...picture, name: "photo.jpg" });
+    await taken.filter({ hasText: "photo.jpg" }).waitFor();
+    await page.getByLabel("Link of a picture for image").fill(elsewhere);
+    await page.keyboard.press("Enter");
+    await taken.filter({ hasText: "a.jpg" }).waitFor();
+    await page.getByRole("button", { name: "From your gallery" }).click();
+    const dialog = page.getByRole("dialog", { name: "Your gallery" });
+    await dialog.getByText("Uploads").click();
+    await vi.waitFor(async () => expect(await dialog.locator(".tile").count()).toBe(3), patience);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "From your gallery" }).click();
+    await dialog.locator(".tile", { hasText: cheapest }).getByRole("button", { name: "Take it" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await vi.waitFor(async () => expect(await taken.textContent()).not.toBe("a.jpg"), patience);
+    await site.runButton(page).click();
+    await site.result(page, "qwen-image-edit");
+    expect(faults).toEqual([]);
+  });
+
+  it("shows text as it arrives, and cancels it", async () => {
+    const model = "qwen3-32b-awq";
+    const worker = await site.attach(server.url, model);
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "text", model);
+    const begin = async (words: string) => {
+      await site.prompt(page).fill(words);
+      await site.runButton(page).click();
+      const job = await worker.take();
+      expect(job?.input["prompt"]).toBe(words);
+      return job?.id ?? "";
+    };
+    const written = page.locator(".result .text");
+    const first = await begin("a long story");
+    await page.getByText("Making it").waitFor();
+    await worker.emit(first, { text: ["Once upon "] });
+    await vi.waitFor(async () => expect(await written.textContent()).toBe("Once upon "), patience);
+    await worker.emit(first, { text: ["a time"] });
+    await vi.waitFor(async () => expect(await written.textContent()).toBe("Once upon a time"), patience);
+    expect(await site.runButton(page).count()).toBe(0);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await site.runButton(page).waitFor();
+    expect(await written.textContent()).toBe("Once upon a time");
+    await vi.waitFor(async () => expect(await worker.stops()).toEqual([first]), patience);
+    const second = await begin("a short story");
+    await worker.done(second, { output: [{ choices: [{ tokens: ["The end."] }] }] });
+    await site.result(page, model);
+    expect(await written.textContent()).toBe("The end.");
+    expect(faults).toEqual([]);
+  });
+
+  it("shows two models beside each other, with the same seed", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await page.getByText("Compare with another model").click();
+    await page.locator("#rival").selectOption("p-image-t2i");
+    await page.getByText("At most $0.00516 for both").waitFor();
+    await site.runButton(page).click();
+    const facts = async (id: string) => (await site.result(page, id)).locator(".hint").textContent();
+    const [left, right] = [await facts(cheapest), await facts("p-image-t2i")];
+    expect(/seed \d+/.exec(left ?? "")?.[0]).toBe(/seed \d+/.exec(right ?? "")?.[0]);
+    expect(left).toMatch(/seed \d+/);
+    expect(faults).toEqual([]);
+  });
+
+  it("keeps a seed that is locked or typed, and takes a new one else", async () => {
+    const { page, faults } = await site.visit(server.url);
+    const seed = page.getByLabel("Seed", { exact: true });
+    const run = async () => {
+      await site.runButton(page).click();
+      await site.runButton(page).waitFor();
+      return seed.inputValue();
+    };
+    const first = await run();
+    expect(await run()).not.toBe(first);
+    await page.getByLabel("Keep the seed").check();
+    const kept = await seed.inputValue();
+    expect(await run()).toBe(kept);
+    await page.getByLabel("Keep the seed").uncheck();
+    expect(await run()).not.toBe(kept);
+    await seed.fill("7");
+    expect(await run()).toBe("7");
+    expect(faults).toEqual([]);
+  });
+
+  it("is worked by the keyboard alone", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.runButton(page).waitFor();
+    const reach = async (name: string) => {
+      for (let presses = 0; presses < 40; presses++) {
+        await page.keyboard.press("Tab");
+        const focused = page.locator(":focus");
+        const says = await focused.evaluate(
+          (element) => `${element.id} ${element.parentElement?.textContent} ${(element as HTMLInputElement).name}`,
+        );
+        if (says.includes(name)) return focused;
+      }
+      throw new Error(`${name} is not reached by Tab`);
+    };
+    expect(await (await reach("Skip to the content")).isVisible()).toBe(true);
+    await reach("Picture");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowLeft");
+    await (await reach("prompt")).fill("a fox");
+    await reach("Run");
+    await page.keyboard.press("Enter");
+    await page.getByAltText("a fox").waitFor();
+    await reach("Client");
+    await page.keyboard.press("ArrowRight");
+    expect(await page.locator(".snippets pre").textContent()).toContain("useJob");
+    await site.prompt(page).fill("a hen");
+    await page.keyboard.press("Control+Enter");
+    await page.getByAltText("a hen").waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("remembers the form, and takes up its job, when the page is loaded anew", async () => {
+    const model = "z-image-turbo";
+    const worker = await site.attach(server.url, model);
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image", model);
+    await site.prompt(page).fill("a castle");
+    await site.runButton(page).click();
+    const job = await worker.take();
+    const inline = `data:image/jpeg;base64,${picture.buffer.toString("base64")}`;
+    await page.getByText("Making it").waitFor();
+    await page.reload();
+    await page.getByText("Making it").waitFor();
+    expect(await site.prompt(page).inputValue()).toBe("a castle");
+    expect(await page.locator("#model").inputValue()).toBe(model);
+    await worker.done(job?.id ?? "", { output: { image_url: inline, cost: 0.005 } });
+    await page.getByAltText("a castle").waitFor();
+    await page.reload();
+    await page.getByText("Z-Image Turbo answers here.").waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("says what it is where JavaScript is off, and leads to the docs", async () => {
+    const { page } = await site.visit(server.url, { javaScriptEnabled: false });
+    expect(await page.locator("noscript").innerText()).toContain("Sluice stands in front of AI models");
+    await page.getByRole("link", { name: "the docs" }).click();
+    expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Docs");
+  });
+});

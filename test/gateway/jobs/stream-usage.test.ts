@@ -1,0 +1,120 @@
+// What is counted of a stream that its caller cuts: never less than what the caller had by then.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { CalledModel } from "../../../src/gateway/jobs/called-model.ts";
+import { readEvent } from "../../../src/gateway/jobs/event-usage.ts";
+import { GuardedEvents } from "../../../src/gateway/jobs/guarded-events.ts";
+import { StreamUsage } from "../../../src/gateway/jobs/stream-usage.ts";
+import { SecretSearch } from "../../../src/json/secret-search.ts";
+import { findModel } from "../../../src/models/index.ts";
+
+const model = findModel("gpt-oss-120b");
+const target: CalledModel = { name: "gpt-oss-120b", model, maxMicroUsd: model?.maxPrice ?? 0 };
+const event = `data: ${JSON.stringify({ id: "x".repeat(160), choices: [{ index: 0, delta: { content: "w" } }] })}\n\n`;
+const priceOf = (pieces: number) => Number(model?.tokens?.cost(0, pieces));
+
+/** So many events, one at a time; then nothing, until the caller leaves. */
+async function cutAfter(count: number): Promise<StreamUsage> {
+  const leaving = new AbortController();
+  let sent = 0;
+  const source = new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      if (sent === count) {
+        leaving.abort();
+        return new Promise(() => {});
+      }
+      sent += 1;
+      controller.enqueue(new TextEncoder().encode(event));
+      return undefined;
+    },
+  });
+  const seen = new StreamUsage(1024 * 1024);
+  const events = new GuardedEvents(source, new SecretSearch([]), leaving.signal);
+  const read = events.read(seen);
+  await events.client.pipeTo(new WritableStream()).catch(() => {});
+  await read;
+  return seen;
+}
+
+describe("an event", () => {
+  it("holds as much text however it is written, and says its cost", () => {
+    const around = fc.record({ id: fc.string(), usage: fc.constant(null) }, { requiredKeys: [] });
+    const said = fc.option(fc.record({ cost: fc.double({ min: 0, max: 1, noNaN: true }) }), { nil: {} });
+    fc.assert(
+      fc.property(around, fc.string({ unit: "binary" }), said, (head, content, tail) => {
+        const value = {
+          ...head,
+          choices: [{ index: 0, delta: { role: "assistant", content }, logprobs: null }],
+          ...tail,
+        };
+        const textBytes = new TextEncoder().encode(content).length;
+        for (const text of [JSON.stringify(value), JSON.stringify(value, null, 1)]) {
+          expect(readEvent(text)).toEqual({ textBytes, said: "cost" in tail ? value : undefined });
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("holds all of its text, under whatever name", () => {
+    const text = "x".repeat(500);
+    const chunk = (more: object) => JSON.stringify({ choices: [{ text, delta: { content: "" }, ...more }] });
+    expect(readEvent(chunk({})).textBytes).toBe(500);
+    expect(readEvent(chunk({ finish_reason: "stop" })).textBytes).toBe(500);
+  });
+});
+
+it.each(["x", "é", "字", "😀"])("a line too long to be read counts as its bytes, of %s too", (character) => {
+  const text = character.repeat(1_000_000 / character.length);
+  const bytes = new TextEncoder().encode(`data: {"choices":[{"delta":{"content":"${text}"}}]}\n\n`);
+  const seen = new StreamUsage();
+  for (let at = 0; at < bytes.length; at += 1000) seen.take(bytes.subarray(at, at + 1000));
+  seen.end();
+  expect(seen.bill(target, 0).assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(Math.ceil(bytes.length / 4) - 20));
+  expect(seen.bill(target, 0).assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(bytes.length / 4)));
+});
+
+describe("a stream that is cut", () => {
+  it.each([1, 5, 50, 74, 75, 76, 80, 100, 300, 1000])("after %d events counts each of them", async (count) => {
+    const stream = await cutAfter(count);
+    const { costMicroUsd, assumedMicroUsd = 0 } = stream.bill(target, 0);
+    expect(costMicroUsd).toBeNull();
+    expect(assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(count));
+    expect(assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(count * 1.15) + 1));
+    expect(stream.kept()).toBeUndefined();
+  });
+
+  it("by a client that took most of it while nothing was read counts all that it took", async () => {
+    const leaving = new AbortController();
+    const source = new ReadableStream({
+      type: "bytes",
+      pull: (controller) => controller.enqueue(new TextEncoder().encode(event)),
+    });
+    const seen = new StreamUsage();
+    const events = new GuardedEvents(source, new SecretSearch([]), leaving.signal);
+    const read = events.read(seen);
+    let taken = 0;
+    for await (const piece of events.client) {
+      taken += piece.byteLength;
+      if (taken > 2_000_000) break;
+    }
+    leaving.abort();
+    await read;
+    const least = priceOf(Math.floor(taken / event.length));
+    const { assumedMicroUsd = 0 } = seen.bill(target, 0);
+    expect(assumedMicroUsd).toBeGreaterThanOrEqual(least);
+    expect(assumedMicroUsd).toBeLessThan(1.1 * least);
+  });
+
+  it("and ended by itself is kept, as long as it is not too large", () => {
+    const read = (keepBytes: number) => {
+      const seen = new StreamUsage(keepBytes);
+      for (let turn = 0; turn < 3; turn++) seen.take(new TextEncoder().encode(event));
+      seen.end();
+      return seen.kept();
+    };
+    expect(new TextDecoder().decode(read(10_000))).toBe(event.repeat(3));
+    expect(read(100)).toBeUndefined();
+  });
+});
