@@ -17,7 +17,7 @@ export const sampleImage: Sample = async (model, input, context) => {
   // There is no encoder of WebP here, only one picture in it.
   const format = known === "webp" && given ? "png" : known;
   const picture = { prompt: promptOf(input), seed: seedOf(input), given, ...sizeOf(input, given ?? square) };
-  const { bytes, contentType } = await render({ format, ...picture });
+  const { bytes, contentType } = render({ format, ...picture });
   const image_url = await context.putMedia({ bytes, contentType, extension: format === "jpeg" ? "jpg" : format });
   return { image_url, cost: model.reserve(input) / 1e6 };
 };

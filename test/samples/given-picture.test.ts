@@ -69,7 +69,7 @@ describe("a picture", () => {
   });
 
   it("of more than a megapixel is made smaller as a PNG, too", async () => {
-    const picture = await read(await encodePng(quadrants(1600, 1200)));
+    const picture = await read(encodePng(quadrants(1600, 1200)));
     expect([picture.width, picture.height]).toEqual([800, 600]);
     expectLikeness(picture, 0);
   });

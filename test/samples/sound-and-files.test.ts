@@ -1,5 +1,4 @@
 // Speech by its header, length and determinism; sounds without loss by what was said; films by what their containers say.
-import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { concat } from "../../src/json/concat.ts";
 import { encodeFlac } from "../../src/samples/media/flac.ts";
@@ -8,9 +7,12 @@ import { contentTypes, render } from "../../src/samples/media/render.ts";
 import { sampleRate, speak, speechSeconds } from "../../src/samples/media/voice.ts";
 import { encodeWav } from "../../src/samples/media/wav.ts";
 import { bundledWebp } from "../../src/samples/media/webp.ts";
+import { loadZlib } from "../../src/samples/media/zlib.ts";
 import { decodeFilm } from "./decode-film.ts";
 import { decodeFlac, packetsOf } from "./decode-flac.ts";
 import { expectLikeness, quadrants } from "./quadrants.ts";
+
+const { crc32 } = loadZlib();
 
 const text = "Hello there, how are you? I am a sample voice.";
 const letters = (bytes: Uint8Array, from: number, to: number) => String.fromCharCode(...bytes.subarray(from, to));
@@ -101,7 +103,7 @@ describe("a sound without loss", () => {
 describe("a film", () => {
   const film = async (more: object) => {
     const request = { prompt: "a lake", seed: 1, width: 128, height: 96, seconds: 2, ...more } as const;
-    return decodeFilm((await render({ format: "mp4", ...request })).bytes);
+    return decodeFilm(render({ format: "mp4", ...request }).bytes);
   };
 
   it("begins with the picture that was given, and lasts as long as was asked", async () => {
@@ -141,7 +143,7 @@ describe("render", () => {
     [{ format: "ogg", text }, "OggS"],
     [{ format: "mp4", ...picture, seconds: 1 }, "\0\0\0"],
   ] as const)("makes %o", async (request, magic) => {
-    const { bytes, contentType } = await render(request);
+    const { bytes, contentType } = render(request);
     expect(contentType).toBe(contentTypes[request.format]);
     expect(letters(bytes, 0, magic.length)).toBe(magic);
   });

@@ -1,4 +1,5 @@
 // PNG of every kind, unpacked and unfiltered row by row. Of an interlaced one the first pass is read: an eighth of its size.
+import { loadZlib } from "../media/zlib.ts";
 import type { Picture } from "../painter/picture.ts";
 import { type PngColors, pixelsOf } from "./png-colors.ts";
 import { Shrinking } from "./shrinking.ts";
@@ -53,7 +54,7 @@ async function unpack(
   { width, height }: { width: number; height: number },
   colors: PngColors,
 ): Promise<Picture> {
-  const { constants, createInflate } = await import("node:zlib");
+  const { constants, createInflate } = loadZlib();
   const shrinking = new Shrinking(width, height);
   const bytesPerPixel = Math.max(1, (colors.samples * colors.depth) >> 3);
   const stride = Math.ceil((width * colors.samples * colors.depth) / 8);

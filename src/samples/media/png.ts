@@ -1,13 +1,13 @@
 // PNG: the one lossless format. Rows are stored as differences and then packed.
 import { concat } from "../../json/concat.ts";
 import type { Picture } from "../painter/picture.ts";
+import { loadZlib } from "./zlib.ts";
 
 const signature = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const bytesPerPixel = 3;
 
-export async function encodePng(picture: Picture): Promise<Uint8Array> {
-  // Loading Node's zlib takes milliseconds: an isolate pays for it with its first PNG, not with its start.
-  const { constants, crc32, deflateSync } = await import("node:zlib");
+export function encodePng(picture: Picture): Uint8Array {
+  const { constants, crc32, deflateSync } = loadZlib();
   const { width, height } = picture;
   const header = new Uint8Array(13);
   const view = new DataView(header.buffer);

@@ -37,11 +37,11 @@ export const contentTypes: Readonly<Record<MediaFormat, string>> = {
 
 const defaultQuality = 88;
 
-export async function render(request: MediaRequest): Promise<Media> {
-  return { bytes: await bytesOf(request), contentType: contentTypes[request.format] };
+export function render(request: MediaRequest): Media {
+  return { bytes: bytesOf(request), contentType: contentTypes[request.format] };
 }
 
-async function bytesOf(request: MediaRequest): Promise<Uint8Array> {
+function bytesOf(request: MediaRequest): Uint8Array {
   switch (request.format) {
     case "png":
       return encodePng(paint(request));

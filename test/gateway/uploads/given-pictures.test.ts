@@ -83,7 +83,7 @@ describe("a picture in the input itself", () => {
   });
 
   it("is the first one that can be read", async () => {
-    const image = (await encodePng(quadrants(64, 64))).toBase64();
+    const image = encodePng(quadrants(64, 64)).toBase64();
     const output = await run("seedance-v1-5-pro-i2v", {
       prompt: "x",
       image: "AAAA",
