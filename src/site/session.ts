@@ -7,11 +7,18 @@ import { passChallenge, siteKey } from "./turnstile.ts";
 const tokenPlace = "sluice token";
 /** Where the client keeps a visitor's session. */
 const visitorPlace = "sluice ";
-const answersWithinMs = 60;
+/** Until when some tab may have it, for all tabs to read. Of the bearer nothing lies there. */
+const knownUntilPlace = "sluice visitor until";
+/** A tab that is busy answers late. Without a known visitor there is hardly one to wait for. */
+const answersWithinMs = { known: 2000, unknown: 60 } as const;
 
 const visitors: Store = {
   getItem: (name) => JSON.stringify(recall("sessionStorage", name) ?? null),
-  setItem: (name, session) => void keep("sessionStorage", name, JSON.parse(session)),
+  setItem: (name, text) => {
+    const session = JSON.parse(text) as { readonly expiresAt: string };
+    keep("sessionStorage", name, session);
+    keep("localStorage", knownUntilPlace, Date.parse(session.expiresAt));
+  },
 };
 
 const ownToken = takeFromAddress() ?? recall<string>("sessionStorage", tokenPlace);
@@ -71,7 +78,8 @@ async function askOtherTabs(): Promise<void> {
       if (data.asks) channel.postMessage({ session: recall("sessionStorage", visitorPlace) });
       else if (data.session) resolve(data.session);
     };
-    setTimeout(resolve, answersWithinMs);
+    const isKnown = (recall<number>("localStorage", knownUntilPlace) ?? 0) > Date.now();
+    setTimeout(resolve, isKnown ? answersWithinMs.known : answersWithinMs.unknown);
   });
   if (recall("sessionStorage", visitorPlace) !== undefined) return;
   channel.postMessage({ asks: true });

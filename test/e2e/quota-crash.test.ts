@@ -26,6 +26,8 @@ const strikesWithinMs = 30;
 const ttlMs = amount(60_000, limits.ttlMs.min);
 /** Alarms, hooks and their repetitions; what is known settles at once. */
 const settlesWithinMs = ttlMs + 30_000;
+/** A notice that a kill cut off is sent again after this, and each kill may cut one off. */
+const noticedWithinMs = killsAfter.length * (limits.webhook.timeoutMs + limits.webhook.delayMs);
 const agreesWithinMs = 10_000;
 /** Beyond what is tested, on a machine that is busy. */
 const endsWithinMs = 60_000;
@@ -76,14 +78,21 @@ describe("a gateway killed twice in the middle of its submits", () => {
 
     await everyJobEnds(clients);
     await watch.sawAllEnd(2 * endsWithinMs);
-    const settled = await Promise.all(
-      clients.map(({ payer, accepted }) => agreed(payer, settlesWithinMs, (books) => isSettled(books, accepted))),
+    const settled = await eventually(
+      "all of the upstream's jobs in the books",
+      settlesWithinMs + noticedWithinMs,
+      async () => {
+        const books = await Promise.all(
+          clients.map(({ payer, accepted }) => agreed(payer, settlesWithinMs, (one) => isSettled(one, accepted))),
+        );
+        const refs = books.flatMap(({ jobs }) => jobs.flatMap(({ id }) => (id === null ? [] : [refOf(id)])));
+        // Each has one payer, and is there once.
+        expect(refs.toSorted()).toEqual([...watch.costs.keys()].sort());
+        return books;
+      },
     );
     await watch.stop();
 
-    const refs = settled.flatMap(({ jobs }) => jobs.flatMap(({ id }) => (id === null ? [] : [refOf(id)])));
-    // Each of the upstream's jobs has one payer, and is in the books once.
-    expect(refs.toSorted()).toEqual([...watch.costs.keys()].sort());
     for (const [index, { jobs }] of settled.entries()) {
       const { accepted, refusals } = clients[index] as Client;
       const listed = new Set(jobs.map(({ id }) => id));
