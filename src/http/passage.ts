@@ -73,7 +73,7 @@ export async function passOn(passage: Passage): Promise<Passed> {
   };
   try {
     const response = await Promise.race([send(target, init), ...(upload ? [upload.fault] : [])]);
-    return answerOf(passage, target, response, timer);
+    return await answerOf(passage, target, response, timer);
   } catch (error) {
     clearTimeout(timer);
     const { reason } = cut.signal;
@@ -84,6 +84,7 @@ export async function passOn(passage: Passage): Promise<Passed> {
 
 const tooSlow = new Problem("WORKER_TOO_SLOW", "The worker took too long.");
 const brokenOff = new Problem("UPSTREAM_UNREACHABLE", "The worker could not be reached, or broke off.");
+const saysKey = new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer says our key.");
 
 /** A body that does not say how long it is. */
 function counted(request: Request, body: ReadableStream<Uint8Array>) {
@@ -99,7 +100,12 @@ function counted(request: Request, body: ReadableStream<Uint8Array>) {
   return { body: readable, fault };
 }
 
-function answerOf(passage: Passage, target: string, response: Response, timer: ReturnType<typeof setTimeout>): Passed {
+async function answerOf(
+  passage: Passage,
+  target: string,
+  response: Response,
+  timer: ReturnType<typeof setTimeout>,
+): Promise<Passed> {
   const { status, statusText, body } = response;
   const headers = answerHeaders(response.headers, { ...passage, target });
   const refusal = refusalOf(passage, response, headers);
@@ -107,9 +113,19 @@ function answerOf(passage: Passage, target: string, response: Response, timer: R
     body?.cancel().catch(() => {});
     throw refusal;
   }
-  const { secrets } = passage;
-  if (!body || (statedLength(response.headers) !== undefined && !secrets)) {
-    return { response: new Response(body, { status, statusText, headers }), ended: Promise.resolve() };
+  const { request, secrets } = passage;
+  const whole = (content: BodyInit | null): Passed => {
+    return { response: new Response(content, { status, statusText, headers }), ended: Promise.resolve() };
+  };
+  const stated = statedLength(response.headers);
+  if (!body || request.method === "HEAD" || (stated !== undefined && !secrets)) return whole(body);
+  // What is packed is longer than it says.
+  if (stated !== undefined && stated <= smallBytes && !headers.has("Content-Encoding")) {
+    const bytes = await response.bytes();
+    clearTimeout(timer);
+    if (bytes.byteLength !== stated) throw brokenOff;
+    if (secrets?.finds(bytes)) throw saysKey;
+    return whole(bytes);
   }
   headers.delete("Content-Length");
   const { readable, writable } = new IdentityTransformStream();
@@ -131,8 +147,7 @@ const readableEncoding = /^(|identity|gzip|br)$/i;
 function refusalOf({ request, secrets }: Passage, response: Response, headers: Headers): Problem | undefined {
   const { status } = response;
   if (status < 200 || status > 599) return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer is none.");
-  if (secrets?.finds(encoder.encode([...headers].flat().join("\n"))))
-    return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer says our key.");
+  if (secrets?.finds(encoder.encode([...headers].flat().join("\n")))) return saysKey;
   if (secrets && !readableEncoding.test(headers.get("Content-Encoding") ?? ""))
     return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer is in an encoding that was not asked for.");
   const isLarge = (statedLength(response.headers) ?? 0) > limitBytes && request.method !== "HEAD";
@@ -143,6 +158,8 @@ function refusalOf({ request, secrets }: Passage, response: Response, headers: H
 
 /** Each way. */
 const limitBytes = limits.balanced.bytes;
+/** An answer of that size that is to be searched is read whole: it costs a fraction, and may still be refused. */
+const smallBytes = 16 * 1024;
 const encoder = new TextEncoder();
 const pieceBytes = 64 * 1024;
 

@@ -82,6 +82,9 @@ describe("in front of a real service", () => {
     expect(await refusalOf(await upstream.call("GET", "/lb/painter/x"))).toMatchObject({ code: "UPSTREAM_BAD_ANSWER" });
     upstream.answer = () => text(`{"authorization":"Bearer ${upstreamKey}"}`, worker);
     expect(await (await upstream.call("GET", "/lb/painter/x")).text()).not.toContain(upstreamKey.slice(8));
+    const telling = `{"authorization":"Bearer ${upstreamKey}"}`;
+    upstream.answer = () => text(telling, { ...worker, "Content-Length": String(telling.length) });
+    expect(await refusalOf(await upstream.call("GET", "/lb/painter/x"))).toMatchObject({ code: "UPSTREAM_BAD_ANSWER" });
     upstream.answer = () => {
       const source = flowing();
       const half = upstreamKey.length / 2;
@@ -138,6 +141,36 @@ describe("who may call", () => {
     expect(await ask(await scoped({ models: ["sora-2-i2v"] }))).toMatchObject({ status: 403, code: "MODEL_FORBIDDEN" });
     const fits = await scoped({ operations: ["lb"], models: ["painter"] });
     expect((await upstream.call("GET", "/lb/painter/x", { key: fits })).status).toBe(200);
+  });
+});
+
+describe("an answer that states its length", () => {
+  it("is passed on with it, small or large, and so is what a HEAD is told", async () => {
+    const upstream = await upstreamWith();
+    const key = await upstream.token();
+    for (const length of [0, 5, 16 * 1024]) {
+      upstream.answer = () => text("x".repeat(length), { ...worker, "Content-Length": String(length) });
+      const answer = await upstream.call("GET", "/lb/painter/x", { key });
+      expect([answer.status, (await answer.text()).length]).toEqual([200, length]);
+    }
+    upstream.answer = () => new Response(null, { headers: { ...worker, "Content-Length": "500" } });
+    const head = await upstream.call("HEAD", "/lb/painter/x", { key });
+    expect([head.status, head.headers.get("Content-Length")]).toEqual([200, "500"]);
+  });
+
+  it("is refused where it broke off, as long as nothing of it has left", async () => {
+    const upstream = await upstreamWith(() => text("short", { ...worker, "Content-Length": "6" }));
+    expect(await refusalOf(await upstream.call("GET", "/lb/painter/x"))).toMatchObject({
+      status: 502,
+      code: "UPSTREAM_UNREACHABLE",
+    });
+  });
+
+  it("is passed on whole where it was packed", async () => {
+    // As the runtime gives it: unpacked, with the length that it had.
+    const headers = { ...worker, "Content-Encoding": "gzip", "Content-Length": "29" };
+    const upstream = await upstreamWith(() => text("x".repeat(1000), headers));
+    expect(await (await upstream.call("GET", "/lb/painter/x")).text()).toBe("x".repeat(1000));
   });
 });
 
