@@ -4,6 +4,8 @@ import { inject } from "vitest";
 declare module "vitest" {
   interface ProvidedContext {
     isFull: boolean;
+    /** Of what properties draw; null where each run is to draw anew. */
+    seed: number | null;
   }
 }
 

@@ -187,7 +187,7 @@ export class Admissions {
       guessed: 0,
       seen: null,
       seenAt: null,
-      retryOf: retryOf?.admission ?? null,
+      retryOf: retryOf ? this.#chain.firstOf(retryOf.admission) : null,
       successor: null,
       inputBytes: request.inputBytes,
       pieces: 0,

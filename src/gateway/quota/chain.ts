@@ -30,12 +30,9 @@ export class Chain {
     return last && last.turn > turn ? last : undefined;
   }
 
-  /** The admission that the owner's id of the job names: a retry is answered under the same id. */
-  firstOf({ admission, retryOf }: Job): string {
-    let first = admission;
-    for (let before = retryOf; before !== null; before = this.#stores.jobs.find(before)?.retryOf ?? null)
-      first = before;
-    return first;
+  /** The admission that the owner's id of the job names: a retry is answered under the same id, and is a retry of it. */
+  firstOf(admission: string): string {
+    return this.#stores.jobs.find(admission)?.retryOf ?? admission;
   }
 
   /**

@@ -80,7 +80,7 @@ export class Errands {
 
   #askedOf(job: Job): AskedJob | undefined {
     const { model, upstreamId, owner, admission } = job;
-    const first = new Chain(this.#meter.stores).firstOf(job);
+    const first = new Chain(this.#meter.stores).firstOf(job.admission);
     return upstreamId === null
       ? undefined
       : { model, upstreamId, owner, admission, first, isUnproven: isUnprovenOf(job) };

@@ -107,14 +107,15 @@ export class MeterStores {
 
   /**
    * Writes the admission's row. One statement is atomic by itself, and a transaction would double its price. A
-   * transaction is used for a meter's first row, if something must be written beside the row, and if too many rows are
-   * not in the stored counters.
+   * transaction is used for a meter's first row, if something must be written beside the row, if too many rows are not
+   * in the stored counters, and if those do not know the row's day.
    */
   admit(job: Omit<Job, "turn">, beside?: () => void): void {
     /** The clock went back to a day that is no longer counted on its own: its money is counted from the rows again. */
     const today = dayOf(job.admittedAt);
-    if (today < this.counters.payer.money.from) this.counters.recount(this.jobs.all(), today - keptDays);
+    const isBack = today < this.counters.payer.money.from;
     const work = () => {
+      if (isBack) this.counters.recount(this.jobs.all(), today - keptDays);
       this.#open.turn += 1;
       const row = { ...job, turn: this.#open.turn } as Job;
       this.jobs.add(row);
@@ -126,7 +127,7 @@ export class MeterStores {
       beside?.();
     };
     const isLong = this.#open.turn - this.#open.countedTurn >= maxUncounted;
-    if (beside || isLong) this.transaction(work);
+    if (beside || isLong || isBack) this.transaction(work);
     else if (this.isBorn) this.#orReread(work);
     else this.#orReread(() => this.#storage.transactionSync(work));
   }

@@ -12,6 +12,8 @@ export async function doctoredThrough(url: string, plant: Plant, more: More = {}
   const server = createServer((request, response) => {
     relay(url, plant, request, response).catch(() => response.destroy());
   });
+  // On a busy machine a call may take a connection that is being closed for its idleness: here none is, and none is kept below.
+  server.keepAliveTimeout = 0;
   const address = await listenLocally(server);
   try {
     return await doctored(address, more);
@@ -25,7 +27,10 @@ async function relay(url: string, plant: Plant, request: IncomingMessage, respon
   const pieces: Buffer[] = [];
   for await (const piece of request) pieces.push(piece);
   const { host: _, connection: __, "content-length": ___, ...headers } = request.headers;
-  const init: RequestInit = { method: request.method ?? "GET", headers: headers as Record<string, string> };
+  const init: RequestInit = {
+    method: request.method ?? "GET",
+    headers: { ...(headers as Record<string, string>), connection: "close" },
+  };
   if (pieces.length > 0) init.body = Buffer.concat(pieces);
   const answer = await plant(request, await fetch(url + request.url, init));
   response.writeHead(answer.status, Object.fromEntries(withoutLength(answer.headers)));

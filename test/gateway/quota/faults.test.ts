@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, it, vi } from "vitest";
 import { amount } from "../../support/amount.ts";
 import { stubOf } from "./admissions.ts";
+import { foundLives } from "./found-lives.ts";
 import { commands, Ledger } from "./ledger-model.ts";
 
 const runs = amount(400);
@@ -32,7 +33,7 @@ describe("a meter under faults", () => {
           }
           await ledger.finish();
         }),
-        { numRuns: runs },
+        { numRuns: runs, examples: foundLives },
       );
       await state.storage.deleteAlarm();
     });
