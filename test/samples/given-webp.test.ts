@@ -1,4 +1,4 @@
-// WebP without loss that was given to samples, as other programs write it, and hostile.
+// WebP that was given to samples: both of its codings, as other programs write them, and hostile.
 import { describe, expect, it } from "vitest";
 import { readPicture } from "../../src/samples/given/read-picture.ts";
 import { heldPixels } from "../../src/samples/given/unreadable.ts";
@@ -28,35 +28,44 @@ function farthestOf(picture: Picture, expected: Picture): number {
 }
 
 describe("a WebP", () => {
-  it.each([["WebP by Chromium, without loss", 0]] as const)("is read: %s", async (name, farthest) => {
+  it.each([
+    ["WebP by Chromium", 4],
+    ["WebP by Chromium, without loss", 0],
+    ["WebP by Chromium, half clear, with loss", 4],
+    ["animated WebP", 6],
+  ] as const)("is read: %s", async (name, farthest) => {
     const picture = await read(fileOf(name));
     expect([picture.width, picture.height]).toEqual([48, 32]);
     expectLikeness(picture, farthest);
   });
 
-  it.each([["WebP of one pixel, without loss", 0]] as const)(
-    "is read where it is as small as can be: %s",
-    async (name, farthest) => {
-      expect(
-        farthestOf(
-          await read(fileOf(name)),
-          drawn(1, 1, () => quarters[0]),
-        ),
-      ).toBeLessThanOrEqual(farthest);
-    },
-  );
+  it.each([
+    ["WebP of one pixel", 4],
+    ["WebP of one pixel, without loss", 0],
+  ] as const)("is read where it is as small as can be: %s", async (name, farthest) => {
+    expect(
+      farthestOf(
+        await read(fileOf(name)),
+        drawn(1, 1, () => quarters[0]),
+      ),
+    ).toBeLessThanOrEqual(farthest);
+  });
 
   it("is read where its sides are odd", async () => {
     const exact = quadrants(37, 51);
     expect(farthestOf(await read(fileOf("WebP of odd sides, without loss")), exact)).toBe(0);
+    const picture = await read(fileOf("WebP of odd sides"));
+    expect([picture.width, picture.height]).toEqual([37, 51]);
+    expectLikeness(picture, 12);
   });
 
-  it.each([["WebP of waves, without loss", 19, 13, 0]] as const)(
-    "is read where nothing in it is even: %s",
-    async (name, width, height, farthest) => {
-      expect(farthestOf(await read(fileOf(name)), drawn(width, height, wave))).toBeLessThanOrEqual(farthest);
-    },
-  );
+  it.each([
+    ["WebP of waves", 37, 29, 60],
+    ["WebP of eight partitions and four segments", 24, 80, 80],
+    ["WebP of waves, without loss", 19, 13, 0],
+  ] as const)("is read where nothing in it is even: %s", async (name, width, height, farthest) => {
+    expect(farthestOf(await read(fileOf(name)), drawn(width, height, wave))).toBeLessThanOrEqual(farthest);
+  });
 
   it.each([
     ["WebP of two colours", (x: number, y: number) => quarters[((x * x + y) % 7) % 2] as Rgb],
@@ -78,18 +87,24 @@ describe("a hostile WebP", () => {
     changed.set(size, at);
     return changed;
   };
-  const lossless = "WebP of one pixel, without loss";
+  const [lossy, lossless] = ["WebP of one pixel", "WebP of one pixel, without loss"] as const;
   /** Where the size stands, behind the names of the file and of its one chunk. */
-  const losslessSize = 21;
+  const [lossySize, losslessSize] = [26, 21];
   const riff = (chunk: string, ...body: number[]) =>
     Uint8Array.from([...new TextEncoder().encode(`RIFF\0\0\0\0WEBP${chunk}`), ...body]);
 
   it.each([
+    ["it is too large with loss", sized(lossy, lossySize, 1, 8, 0, 8)],
+    ["it is the largest there is with loss", sized(lossy, lossySize, 0xff, 0x3f, 0xff, 0x3f)],
+    ["it has no width", sized(lossy, lossySize, 0, 0)],
+    ["it has no height", sized(lossy, lossySize + 2, 0, 0)],
+    ["it is no key frame", sized(lossy, lossySize - 6, 1)],
     ["it is too large without loss", sized(lossless, losslessSize, 0, 0xc8, 0xff, 0x01)],
     ["it is the largest there is without loss", sized(lossless, losslessSize, 0xff, 0xff, 0xff, 0x0f)],
     ["it says another version", sized(lossless, losslessSize + 3, 0x20)],
-    ["it is another kind of RIFF", sized(lossless, 8, 0x41)],
+    ["it is another kind of RIFF", sized(lossy, 8, 0x41)],
     ["it ends behind its name", riff("")],
+    ["its chunk is empty", riff("VP8 ", 0, 0, 0, 0)],
     ["its chunk is empty, without loss", riff("VP8L", 0, 0, 0, 0)],
     ["its chunk is longer than any file", riff("ICCP", 0xff, 0xff, 0xff, 0xff)],
     [
@@ -98,6 +113,17 @@ describe("a hostile WebP", () => {
     ],
   ])("is none where %s", async (_, bytes) => {
     expect(await readPicture(bytes)).toBeUndefined();
+  });
+
+  it("is read with its bytes up to 3 MB, where it is lossy", async () => {
+    const long = (more: number) => {
+      const file = fileOf(lossy);
+      const bytes = Uint8Array.from({ ...file, length: 20 + 3 * 1024 * 1024 + more });
+      new DataView(bytes.buffer).setUint32(16, bytes.length - 20, true);
+      return bytes;
+    };
+    expect(await readPicture(long(0))).toBeDefined();
+    expect(await readPicture(long(1))).toBeUndefined();
   });
 
   it("is read with a thousand sets of codes at most", async () => {
@@ -110,6 +136,11 @@ describe("a hostile WebP", () => {
     expect([width, height]).toEqual([1024, 1024]);
     expect(rgb.subarray(0, 3)).toEqual(Uint8Array.from(quarters[0]));
     expect(rgb.subarray(-3)).toEqual(Uint8Array.from(quarters[0]));
+  });
+
+  it("of four million pixels, of which one comes, ends with the row it is in", async () => {
+    const { width, height } = await read(sized(lossy, lossySize, 0, 8, 0, 8));
+    expect([width, height]).toEqual([1024, 8]);
   });
 
   it.each(names)("is a picture or none, wherever it is cut off: %s", async (name) => {

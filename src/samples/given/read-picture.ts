@@ -12,7 +12,7 @@ const formats: readonly [head: readonly number[], decode: (data: Uint8Array) => 
   [[0x52, 0x49, 0x46, 0x46], decodeWebp],
 ];
 
-/** Undefined for what is no picture, and for lossy WebP and AVIF. */
+/** Undefined for what is no picture, and for AVIF, whose decoder is larger than all samples together. */
 export async function readPicture(data: Uint8Array): Promise<Picture | undefined> {
   const [, decode] = formats.find(([head]) => head.every((byte, at) => data[at] === byte)) ?? [];
   try {
