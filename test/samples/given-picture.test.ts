@@ -29,6 +29,7 @@ describe("a picture", () => {
     ["interlaced PNG", 6],
     ["PNG with a palette", 48],
     ["PNG of 16 bits", 48],
+    ["WebP", 48],
   ] as const)("is read: %s", async (name, width) => {
     const picture = await read(fileOf(name));
     expect([picture.width, picture.height]).toEqual([width, (width * 2) / 3]);
@@ -50,8 +51,8 @@ describe("a picture", () => {
     expect(new Set(rgb).size).toBe(4);
   });
 
-  it.each(["WebP", "AVIF"] as const)("is not read as %s", async (name) => {
-    expect(await readPicture(fileOf(name))).toBeUndefined();
+  it("is not read as AVIF", async () => {
+    expect(await readPicture(fileOf("AVIF"))).toBeUndefined();
   });
 
   it.each([

@@ -4,6 +4,7 @@ import { encodeJpeg } from "../../../src/samples/media/jpeg.ts";
 import { encodePng } from "../../../src/samples/media/png.ts";
 import { decodeFilm } from "../../samples/decode-film.ts";
 import { decodePng } from "../../samples/decode-png.ts";
+import { givenWebp } from "../../samples/given-webp-files.ts";
 import { expectLikeness, quadrants, quartersOf } from "../../samples/quadrants.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { fileOf, origin, Uploader } from "./uploader.ts";
@@ -59,6 +60,14 @@ describe("a photo that was uploaded", () => {
     expect(light(night)).toBeLessThan(light(dusk) - 5);
     expectLikeness(night, tinted);
   });
+
+  it.each(["WebP by Chromium", "WebP by Chromium, without loss"] as const)(
+    "is shown by its edit as a browser's canvas wrote it: %s",
+    async (name) => {
+      const { url: image } = await user.uploaded(token, Uint8Array.fromBase64(givenWebp[name]), { type: "image/webp" });
+      expectLikeness(await edit({ image }), tinted);
+    },
+  );
 
   it("is shown as a PNG where WebP is asked for", async () => {
     const { url: image } = await user.uploaded(token, photo);
