@@ -156,7 +156,7 @@ describe("fault M11: KV that refuses", () => {
         const now = at;
         const next = await runInDurableObject(object, async (job: JobMedia, { storage }) => {
           job.clock = () => now;
-          await storage.setAlarm(now);
+          await storage.deleteAlarm();
           await job.alarm();
           return vi.waitFor(async () => {
             const alarm = (await storage.getAlarm()) ?? 0;
