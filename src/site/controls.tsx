@@ -1,14 +1,9 @@
-// Controls that several pages have, and the hook by which a page asks what it shows.
-import { useId, useLayoutEffect, useState } from "hono/jsx/dom";
-import { type Trouble, troubleOf } from "./words.ts";
+// Controls that several pages have.
+import { useId } from "hono/jsx/dom";
 
 type Option = readonly [value: string, name: string];
 
-interface Chooser {
-  readonly options: readonly Option[];
-  readonly chosen: string;
-  readonly choose: (value: string) => void;
-}
+type Chooser = Readonly<{ options: readonly Option[]; chosen: string; choose: (value: string) => void }>;
 
 /** Hears what is typed or chosen. */
 export const hear =
@@ -16,8 +11,17 @@ export const hear =
   ({ target }: Event) =>
     tell((target as HTMLInputElement).value);
 
+/** A button beside the one that a page is about. The label is for those who do not see what it stands beside. */
+export function Quiet({ says, act, label }: Readonly<{ says: string; act: () => void; label?: string }>) {
+  return (
+    <button type="button" class="quiet" aria-label={label} aria-live="polite" onClick={act}>
+      {says}
+    </button>
+  );
+}
+
 /** One of a few, all of them in sight. */
-export function Choices({ label, options, chosen, choose }: Chooser & { readonly label: string }) {
+export function Choices({ label, options, chosen, choose }: Chooser & Readonly<{ label: string }>) {
   const group = useId();
   return (
     <fieldset class="choices">
@@ -43,16 +47,4 @@ export function Select({ options, chosen, choose, ...own }: Chooser & Readonly<R
       ))}
     </select>
   );
-}
-
-/** What the gateway answers when the page opens, or its refusal; and how to ask again. */
-export function useAnswer<T>(ask: () => Promise<T>) {
-  const [answer, setAnswer] = useState<T>();
-  const [trouble, setTrouble] = useState<Trouble>();
-  const again = () => {
-    setTrouble(undefined);
-    ask().then(setAnswer, (error) => setTrouble(troubleOf(error)));
-  };
-  useLayoutEffect(again, []);
-  return { answer, trouble, again };
 }

@@ -2,21 +2,21 @@
 
 export type MediaKind = "image" | "video" | "audio";
 
-interface Shown {
-  readonly kind: MediaKind;
-  readonly url: string;
-  readonly says: string;
-  readonly isSmall?: boolean;
-}
+type Shown = Readonly<{ kind: MediaKind; url: string; says: string; isSmall?: boolean }>;
 
 export function Media({ kind, url, says, isSmall = false }: Shown) {
-  if (kind === "image" && isSmall) return <img src={url} alt="" loading="lazy" decoding="async" />;
-  if (kind === "image") return <img src={url} alt={says} decoding="async" />;
-  if (kind === "audio" && isSmall) return <span class="sound" aria-hidden="true" />;
+  if (kind === "image") return <img src={url} alt={isSmall ? "" : says} decoding="async" />;
+  if (kind === "audio" && isSmall) return <span class="sound">♪</span>;
   if (kind === "audio") return <audio src={url} controls aria-label={says} />;
   if (isSmall) return <video src={url} muted playsinline preload="metadata" aria-label={says} />;
   return <video src={url} controls loop playsinline aria-label={says} />;
 }
+
+export const Download = ({ url }: { readonly url: string | undefined }) => (
+  <a class="quiet" href={url} download>
+    Download
+  </a>
+);
 
 /** `image_url` and the like, as answers name what they carry. */
 export const kindOf = (field: string) => field.replace("_url", "") as MediaKind;

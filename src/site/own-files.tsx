@@ -2,25 +2,16 @@
 // chooses from it.
 import type { Child } from "hono/jsx";
 import { useLayoutEffect, useRef, useState } from "hono/jsx/dom";
-import type { Uploaded } from "../client/index.ts";
+import type { GalleryItem, Uploaded } from "../client/index.ts";
 import { Choices } from "./controls.tsx";
 import { kindOf, linkOf, Media, type MediaKind } from "./media.tsx";
 import { sluice } from "./session.ts";
 import { TroubleBox } from "./trouble.tsx";
 import { bytes, fromNow, type Trouble, troubleOf, usd } from "./words.ts";
 
-export interface OwnFile {
-  /** Of the gateway, by which it is deleted. */
-  readonly path: string;
-  readonly url: string;
-  readonly kind: MediaKind;
-  readonly name: string;
-  readonly madeAt: string;
-  readonly expiresAt: string;
-  readonly cost?: number | null;
-  readonly size: number | null;
-}
-
+/** By its path the gateway deletes it. */
+export type OwnFile = Pick<GalleryItem, "url" | "expiresAt" | "size"> &
+  Readonly<{ path: string; kind: MediaKind; name: string; madeAt: string; cost?: number | null }>;
 type Upload = Uploaded & { readonly createdAt: string };
 
 const limit = 24;
@@ -105,10 +96,8 @@ function List({ list, kind, actions }: Props & { readonly list: ListName }) {
       <ul class="tiles">
         {files.map((file) => (
           <li key={file.path} class="tile card">
-            <Tile file={file} />
-            <div class="buttons">
-              {actions(file, () => setFiles((all) => all.filter(({ path }) => path !== file.path)))}
-            </div>
+            <Shown file={file} />
+            <div class="buttons">{actions(file, () => setFiles((all) => all.filter((one) => one !== file)))}</div>
           </li>
         ))}
       </ul>
@@ -122,7 +111,7 @@ function List({ list, kind, actions }: Props & { readonly list: ListName }) {
   );
 }
 
-function Tile({ file: { url, kind, name, madeAt, expiresAt, cost, size } }: { readonly file: OwnFile }) {
+function Shown({ file: { url, kind, name, madeAt, expiresAt, cost, size } }: { readonly file: OwnFile }) {
   const facts = [typeof cost === "number" && usd(cost), size !== null && bytes(size), `ends ${fromNow(expiresAt)}`];
   return (
     <>

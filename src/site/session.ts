@@ -1,6 +1,6 @@
 // Who this tab speaks for: a token that its address brought or a person pasted, else a visitor that anybody may be.
 // The bearer lies in sessionStorage: it ends with the tab, and no cookie carries it anywhere.
-import { createSluice, type Fetch, type Sluice, type Store } from "../client/index.ts";
+import { createSluice, type Fetch, type Store } from "../client/index.ts";
 import { keep, recall } from "./memory.ts";
 import { passChallenge, siteKey } from "./turnstile.ts";
 
@@ -12,39 +12,40 @@ const knownUntilPlace = "sluice visitor until";
 /** A tab that is busy answers late. Without a known visitor there is hardly one to wait for. */
 const answersWithinMs = { known: 2000, unknown: 60 } as const;
 
+const noSession = { token: "", expiresAt: "" };
 const visitors: Store = {
-  getItem: (name) => JSON.stringify(recall("sessionStorage", name) ?? null),
+  getItem: (name) => JSON.stringify(recall("sessionStorage", name, noSession)),
   setItem: (name, text) => {
-    const session = JSON.parse(text) as { readonly expiresAt: string };
+    const session = JSON.parse(text) as typeof noSession;
     keep("sessionStorage", name, session);
     keep("localStorage", knownUntilPlace, Date.parse(session.expiresAt));
   },
 };
 
-const ownToken = takeFromAddress() ?? recall<string>("sessionStorage", tokenPlace);
-if (ownToken === undefined) await askOtherTabs();
-export const sluice = open();
-/** The user whom the token names; undefined for a visitor. */
-export const ownUser = ownToken === undefined ? undefined : userOf(ownToken);
+/** Empty for a visitor. */
+const ownToken = findToken();
+if (ownToken === "") await askOtherTabs();
+export const sluice = createSluice(
+  ownToken ? { token: ownToken } : { storage: visitors, ...(siteKey !== undefined && { fetch: withChallenge }) },
+);
+/** Whom a token names; empty for a visitor. */
+export const tokensUser = ownToken && `With the token of ${userOf(ownToken)}.`;
 
 // The printed address may be opened in a tab that shows the page already.
 addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload());
 // A page that the browser kept may have been left as somebody else.
 addEventListener("pageshow", ({ persisted }) => {
-  if (persisted && recall("sessionStorage", tokenPlace) !== ownToken) location.reload();
+  if (persisted && recall("sessionStorage", tokenPlace, "") !== ownToken) location.reload();
 });
 
-/** `#token=…`, as `npm run deploy` prints it: gone from the address before anything else is done. */
-function takeFromAddress(): string | undefined {
-  const [, token] = /^#token=([\w.~-]+)$/.exec(location.hash) ?? [];
-  if (location.hash.startsWith("#token=")) history.replaceState(null, "", location.pathname + location.search);
-  if (token !== undefined) keep("sessionStorage", tokenPlace, token);
+/** `#token=…`, as `npm run deploy` prints it, gone from the address before anything else is done; else the one kept. */
+function findToken(): string {
+  const given = /^#token=(.*)/.exec(location.hash)?.[1];
+  if (given !== undefined) history.replaceState(null, "", location.pathname + location.search);
+  const found = [given ?? "", recall("sessionStorage", tokenPlace, "")];
+  const token = found.find((one) => /^[\w.~-]+$/.test(one)) ?? "";
+  keep("sessionStorage", tokenPlace, token || undefined);
   return token;
-}
-
-function open(): Sluice {
-  if (ownToken !== undefined) return createSluice({ token: ownToken });
-  return createSluice({ storage: visitors, ...(siteKey !== undefined && { fetch: withChallenge }) });
 }
 
 async function withChallenge(...[url, init]: Parameters<Fetch>): Promise<Response> {
@@ -72,16 +73,17 @@ function userOf(token: string): string {
 
 /** A visitor is the same in all tabs, though each keeps the bearer for itself: a new tab asks the others for it. */
 async function askOtherTabs(): Promise<void> {
+  const own = () => recall("sessionStorage", visitorPlace, noSession);
   const channel = new BroadcastChannel("sluice visitor");
   const told = new Promise<unknown>((resolve) => {
     channel.onmessage = ({ data }) => {
-      if (data.asks) channel.postMessage({ session: recall("sessionStorage", visitorPlace) });
-      else if (data.session) resolve(data.session);
+      if (data.asks) channel.postMessage({ session: own() });
+      else if (data.session?.token) resolve(data.session);
     };
-    const isKnown = (recall<number>("localStorage", knownUntilPlace) ?? 0) > Date.now();
+    const isKnown = recall("localStorage", knownUntilPlace, 0) > Date.now();
     setTimeout(resolve, isKnown ? answersWithinMs.known : answersWithinMs.unknown);
   });
-  if (recall("sessionStorage", visitorPlace) !== undefined) return;
+  if (own().token) return;
   channel.postMessage({ asks: true });
   keep("sessionStorage", visitorPlace, await told);
 }

@@ -1,28 +1,25 @@
 // Code in several languages, one of which is shown: the same for the whole page, and for the next.
 import { useLayoutEffect, useState } from "hono/jsx/dom";
-import { Choices } from "./controls.tsx";
+import { Choices, Quiet } from "./controls.tsx";
 import { keep, recall } from "./memory.ts";
 
-export interface Snippet {
-  readonly name: string;
-  readonly code: string;
-}
+export type Snippet = Readonly<{ name: string; code: string }>;
 
 const place = "sluice language";
-const page = new EventTarget();
+/** Of all code on the page. */
+const listeners = new Set<(name: string) => void>();
 
 function choose(name: string): void {
   keep("localStorage", place, name);
-  page.dispatchEvent(new CustomEvent("language", { detail: name }));
+  for (const tell of listeners) tell(name);
 }
 
 /** The inside of what is styled as `code`. */
 export function Code({ snippets }: { readonly snippets: readonly Snippet[] }) {
-  const [chosen, setChosen] = useState(recall<string>("localStorage", place));
+  const [chosen, setChosen] = useState(recall("localStorage", place, ""));
   useLayoutEffect(() => {
-    const follow = ({ detail }: CustomEventInit<string>) => setChosen(detail);
-    page.addEventListener("language", follow);
-    return () => page.removeEventListener("language", follow);
+    listeners.add(setChosen);
+    return () => void listeners.delete(setChosen);
   }, []);
   const { name, code } = snippets.find((snippet) => snippet.name === chosen) ?? (snippets[0] as Snippet);
   const options = snippets.map((snippet) => [snippet.name, snippet.name] as const);
@@ -40,13 +37,11 @@ export function Code({ snippets }: { readonly snippets: readonly Snippet[] }) {
 export function CopyButton({ text }: { readonly text: string }) {
   const [says, say] = useState("Copy");
   const copy = async () => {
-    const copied = navigator.clipboard.writeText(text).then(() => "Copied");
+    // A page that came by plain HTTP has no clipboard.
+    const write = async () => navigator.clipboard.writeText(text);
+    const copied = write().then(() => "Copied");
     say(await copied.catch(() => "Select and copy it"));
     setTimeout(() => say("Copy"), 2000);
   };
-  return (
-    <button type="button" class="quiet copy" onClick={copy} aria-live="polite">
-      {says}
-    </button>
-  );
+  return <Quiet says={says} act={copy} />;
 }

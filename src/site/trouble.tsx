@@ -1,15 +1,23 @@
 // What went wrong, in plain words, where it went wrong; and what to do.
-import { useLayoutEffect, useState } from "hono/jsx/dom";
-import { hear } from "./controls.tsx";
-import { changeToken, ownUser } from "./session.ts";
-import type { Trouble } from "./words.ts";
+import type { Child } from "hono/jsx";
+import { render, useLayoutEffect, useState } from "hono/jsx/dom";
+import { Quiet } from "./controls.tsx";
+import { changeToken, tokensUser } from "./session.ts";
+import { type Trouble, troubleOf } from "./words.ts";
 
-interface Props {
-  readonly trouble: Trouble;
-  readonly again?: () => void;
+/** Shows what the gateway answers. Whoever may not ask is told so at once, and asked for a token. */
+export function openPage<T>(ask: () => Promise<T>, view: (answer: T) => Child): void {
+  const Page = () => {
+    const [shown, show] = useState<Child>(<p class="empty">Looking it up …</p>);
+    const refuse = (error: unknown) => show(<TroubleBox trouble={troubleOf(error)} again={begin} />);
+    const begin = () => void ask().then(view).then(show, refuse);
+    useLayoutEffect(begin, []);
+    return <>{shown}</>;
+  };
+  render(<Page />, document.getElementById("app") as HTMLElement);
 }
 
-export function TroubleBox({ trouble, again }: Props) {
+export function TroubleBox({ trouble, again }: { readonly trouble: Trouble; readonly again: () => void }) {
   const { title, sentence, advice, wantsToken, requestId, againAt = 0 } = trouble;
   const [now, setNow] = useState(Date.now());
   const waits = Math.ceil((againAt - now) / 1000);
@@ -25,7 +33,7 @@ export function TroubleBox({ trouble, again }: Props) {
         <p>{advice}</p>
       </div>
       {wantsToken && <TokenForm />}
-      {!wantsToken && again && (
+      {!wantsToken && (
         <button type="button" onClick={again} disabled={waits > 0}>
           {waits > 0 ? `Try again in ${waits} s` : "Try again"}
         </button>
@@ -37,10 +45,9 @@ export function TroubleBox({ trouble, again }: Props) {
 
 /** Where visitors are off, and where a token has ended. */
 export function TokenForm() {
-  const [token, setToken] = useState("");
   const use = (event: Event) => {
     event.preventDefault();
-    changeToken(token.trim());
+    changeToken(`${new FormData(event.target as HTMLFormElement).get("token")}`.trim());
   };
   return (
     <form class="field" onSubmit={use}>
@@ -51,20 +58,16 @@ export function TokenForm() {
       <label for="token">Token</label>
       <input
         id="token"
+        name="token"
         type="password"
         autocomplete="off"
         required
         pattern="\s*[\w.~\-]+\s*"
         title="A token has letters, digits, dots, - and _."
-        onInput={hear(setToken)}
       />
       <div class="buttons">
         <button type="submit">Use this token</button>
-        {ownUser !== undefined && (
-          <button type="button" class="quiet" onClick={() => changeToken(undefined)}>
-            Go on as a visitor
-          </button>
-        )}
+        {tokensUser && <Quiet says="Go on as a visitor" act={() => changeToken(undefined)} />}
       </div>
     </form>
   );

@@ -6,21 +6,18 @@ const script = "https://challenges.cloudflare.com/turnstile/v0/api.js?render=exp
 /** Written into the page by the build. */
 export const siteKey = document.querySelector<HTMLMetaElement>("meta[name=turnstile]")?.content;
 
-interface Turnstile {
-  render(
-    place: string,
-    options: { sitekey: string; callback: (response: string) => void; "error-callback": () => void },
-  ): string;
+declare const turnstile: {
+  render(place: string, options: Readonly<Record<string, unknown>>): string;
   remove(widget: string): void;
-}
+};
 
 /** What the widget answers, once the visitor has passed. */
 export async function passChallenge(): Promise<string> {
-  const turnstile = await load();
+  await load();
   return new Promise((resolve, reject) => {
     const widget = turnstile.render("#turnstile", {
-      sitekey: siteKey ?? "",
-      callback: (response) => {
+      sitekey: siteKey,
+      callback: (response: string) => {
         resolve(response);
         turnstile.remove(widget);
       },
@@ -29,10 +26,10 @@ export async function passChallenge(): Promise<string> {
   });
 }
 
-function load(): Promise<Turnstile> {
+function load(): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const element = Object.assign(document.createElement("script"), { src: script, async: true });
-    element.onload = () => resolve((globalThis as unknown as { turnstile: Turnstile }).turnstile);
+    element.onload = resolve;
     element.onerror = () => reject(new Error("The check that you are a person cannot be loaded."));
     document.head.append(element);
   });

@@ -1,11 +1,9 @@
 // Amounts, times and failures as people read them.
 import { SluiceError } from "../client/index.ts";
 
-const dollars = { style: "currency", currency: "USD" } as const;
-
 export function usd(amount: number): string {
   const digits = amount === 0 || amount >= 1 ? { minimumFractionDigits: 2 } : { maximumSignificantDigits: 3 };
-  return new Intl.NumberFormat("en-US", { ...dollars, ...digits }).format(amount);
+  return amount.toLocaleString("en-US", { style: "currency", currency: "USD", ...digits });
 }
 
 export function bytes(size: number): string {
@@ -13,18 +11,14 @@ export function bytes(size: number): string {
   return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
 }
 
-const units = [
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-  ["second", 1],
-] as const;
+const units = { day: 86_400, hour: 3_600, minute: 60, second: 1 } as const;
+type Unit = keyof typeof units;
 
 /** "in 7 days", "3 minutes ago". */
-export function fromNow(date: string | number, now = Date.now()): string {
-  const seconds = (new Date(date).getTime() - now) / 1000;
-  const [unit, length] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
-  return new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(Math.round(seconds / length), unit);
+export function fromNow(date: string): string {
+  const seconds = (new Date(date).getTime() - Date.now()) / 1000;
+  const unit = (Object.keys(units) as Unit[]).find((one) => Math.abs(seconds) >= units[one]) ?? "second";
+  return new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(Math.round(seconds / units[unit]), unit);
 }
 
 export function seconds(ms: number): string {

@@ -272,6 +272,7 @@ describeInChromium("the pages bear", () => {
     await page.getByText("With the token of ada.").waitFor();
     await page.goto(`${server.url}/gallery#token=${bea}`);
     await page.getByText("Nothing yet.").waitFor();
+    await page.getByText("With the token of bea.").waitFor();
     await page.goBack();
     await page.getByText("With the token of bea.").waitFor();
     expect(faults).toEqual([]);
@@ -300,16 +301,47 @@ describeInChromium("the pages bear", () => {
     expect(faults).toEqual([]);
   });
 
-  it("notes of theirs that somebody spoiled", async () => {
-    const { page, faults } = await watched("/", (context) =>
-      context.addInitScript(() => {
-        if (location.protocol !== "http:") return;
-        for (const name of ["sluice form", "sluice recipes", "sluice language"]) localStorage.setItem(name, "{]");
-        for (const name of ["sluice job", "sluice wish", "sluice "]) sessionStorage.setItem(name, "[");
-      }),
-    );
+  const made = { url: "https://pictures.example.com/a.jpg", kind: "image" };
+  it.each([
+    ["no JSON", "{]"],
+    ["a list", []],
+    ["a list of nothing", [null]],
+    ["a number", 5],
+    ["nothing", null],
+    ["a text", "é"],
+    ["members of other kinds", { model: {}, shared: 5, own: [], keepsSeed: "", url: {}, kind: 7, id: [], token: 5 }],
+    ["a form's values of other kinds", { shared: { prompt: {}, seed: [], image: 5 }, own: { [cheapest]: null } }],
+    ["files that are none", { model: "p-image-edit", shared: { prompt: 7, image: [5, null, { link: 7 }] } }],
+    ["a job without its input", { id: "a", model: "x", input: 7, text: 3, state: {} }],
+    ["a list of recipes that are none", [5, null, { ...made, input: 7 }, { ...made, model: cheapest, input: [] }]],
+    ["a wish for no kind", { url: made.url, kind: {} }],
+    ["a session that has no time", { token: "a", expiresAt: 5 }],
+  ])("notes of theirs that somebody spoiled: %s", async (_, spoiled) => {
+    const text = typeof spoiled === "string" && spoiled.startsWith("{") ? spoiled : JSON.stringify(spoiled);
+    const { page, faults } = await watched("/", async (context) => {
+      await context.route(made.url, (route) => route.fulfill({ body: site.picture.buffer }));
+      await context.addInitScript(
+        ([text, wish]) => {
+          if (location.protocol !== "http:") return;
+          const inAllTabs = ["form", "recipes", "language", "visitor until"];
+          const inThisTab = ["job", "other job", "wish", "token", ""];
+          for (const name of inAllTabs) localStorage.setItem(`sluice ${name}`, text);
+          for (const name of inThisTab) sessionStorage.setItem(`sluice ${name}`, text);
+          // A recipe is looked for where the gallery wishes for its file.
+          if (text.startsWith("[")) sessionStorage.setItem("sluice wish", wish);
+        },
+        [text, JSON.stringify(made)] as const,
+      );
+    });
+    await site.runButton(page).waitFor();
+    await page.locator(".result[data-state='idle']").waitFor();
+    for (const button of await page.getByRole("button", { name: /^Remove/ }).all()) await button.click();
+    await site.chooseModel(page, "image", cheapest);
+    await site.prompt(page).fill("a harbour");
     await site.runButton(page).click();
-    await page.getByAltText("a lighthouse at dusk").waitFor();
+    await page.getByAltText("a harbour").waitFor();
+    await page.goto(`${server.url}/account`);
+    await page.getByText("You are a visitor.").waitFor();
     expect(faults).toEqual([]);
   });
 

@@ -20,7 +20,7 @@ export const picture = {
 };
 
 /** Pictures that are drawn at once. */
-const smallest = { width: "256", height: "256" };
+export const smallest = { width: "256", height: "256" };
 
 let browser: Browser | undefined;
 

@@ -1,26 +1,20 @@
 // The page at `/account`: what is left, what was spent, the last jobs, and whom this tab speaks for.
-import { render } from "hono/jsx/dom";
-import type { Limit, Spent, UsedJob } from "../../client/index.ts";
-import { useAnswer } from "../controls.tsx";
-import { ownUser, sluice } from "../session.ts";
-import { TokenForm, TroubleBox } from "../trouble.tsx";
+import type { Limit, Spent, Usage, UsedJob } from "../../client/index.ts";
+import { sluice, tokensUser } from "../session.ts";
+import { openPage, TokenForm } from "../trouble.tsx";
 import { bytes, fromNow, usd } from "../words.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 const shownDays = 30;
 const shownJobs = 20;
 
-function Account() {
-  const { answer: usage, trouble, again } = useAnswer(() => sluice.usage({ by: "day,model" }));
-  if (trouble) return <TroubleBox trouble={trouble} again={again} />;
-  if (!usage) return <p class="empty">Looking it up …</p>;
-  const { limits, plan, jobs, spent = [] } = usage;
+function Account({ limits, plan, jobs, spent = [] }: Usage) {
   return (
     <div class="cards">
       <section class="card">
         <h2>Limits</h2>
         <p class="hint">
-          Plan {plan}. {ownUser === undefined ? "You are a visitor." : `With the token of ${ownUser}.`}
+          Plan {plan}. {tokensUser || "You are a visitor."}
         </p>
         <Bars bars={limits.map(barOf)} warnsAt={0.9} />
         <details>
@@ -45,19 +39,15 @@ function Account() {
   );
 }
 
-interface Bar {
-  readonly label: string;
-  /** Of the whole, 1 at most. */
-  readonly part: number;
-  readonly says: string;
-}
+/** The part is 1 at most. */
+type Bar = Readonly<{ label: string; part: number; says: string }>;
 
 function Bars({ bars, warnsAt = 2 }: { readonly bars: readonly Bar[]; readonly warnsAt?: number }) {
   return (
     <ul class="bars">
       {bars.length === 0 && <li class="hint">Nothing yet.</li>}
       {bars.map(({ label, part, says }) => (
-        <li>
+        <li class="bar">
           <span>{label}</span>
           <span class="hint">{says}</span>
           <progress value={part} class={part > warnsAt ? "bad" : ""} aria-label={`${label}, ${says}`} />
@@ -147,5 +137,7 @@ function byModel(spent: readonly Spent[]): Bar[] {
   return sums.map(({ label, sum }) => ({ label, part: sum / (sums[0]?.sum || 1), says: usd(sum) }));
 }
 
-const place = document.getElementById("app");
-if (place) render(<Account />, place);
+openPage(
+  () => sluice.usage({ by: "day,model" }),
+  (usage) => <Account {...usage} />,
+);

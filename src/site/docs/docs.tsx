@@ -4,10 +4,7 @@ import { Code } from "../tabs.tsx";
 
 for (const code of document.querySelectorAll<HTMLElement>(".code")) {
   const written = [...code.querySelectorAll("pre")];
-  const snippets = written.map(({ dataset, textContent }) => ({
-    name: dataset["name"] ?? "",
-    code: textContent ?? "",
-  }));
+  const snippets = written.map(({ dataset, textContent }) => ({ name: `${dataset["name"]}`, code: `${textContent}` }));
   render(<Code snippets={snippets} />, code);
 }
 openAsked();

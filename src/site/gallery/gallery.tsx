@@ -1,9 +1,10 @@
 // The page at `/gallery`: what the caller made and uploaded, and what can be done with it.
 import { render } from "hono/jsx/dom";
-import { linkOf } from "../media.tsx";
+import { Quiet } from "../controls.tsx";
+import { Download, linkOf } from "../media.tsx";
 import { keep } from "../memory.ts";
 import { type OwnFile, OwnFiles } from "../own-files.tsx";
-import { sluice } from "../session.ts";
+import { sluice, tokensUser } from "../session.ts";
 import { fromNow, troubleOf } from "../words.ts";
 
 async function remove({ path, name }: OwnFile, gone: () => void): Promise<void> {
@@ -13,21 +14,21 @@ async function remove({ path, name }: OwnFile, gone: () => void): Promise<void> 
 
 function actions(file: OwnFile, gone: () => void) {
   const { path, url, kind, name, madeAt } = file;
-  const label = `Delete ${name}, ${fromNow(madeAt)}`;
   return (
     <>
-      <a class="button quiet" href="/" onClick={() => keep("sessionStorage", "sluice wish", { url, kind })}>
+      <a class="quiet" href="/" onClick={() => keep("sessionStorage", "sluice wish", { url, kind })}>
         {path.startsWith("/images") ? "Remix" : "Use"}
       </a>
-      <a class="button quiet" href={linkOf(url)} download>
-        Download
-      </a>
-      <button type="button" class="quiet" aria-label={label} onClick={() => remove(file, gone)}>
-        Delete
-      </button>
+      <Download url={linkOf(url)} />
+      <Quiet says="Delete" label={`Delete ${name}, ${fromNow(madeAt)}`} act={() => remove(file, gone)} />
     </>
   );
 }
 
-const place = document.getElementById("app");
-if (place) render(<OwnFiles actions={actions} />, place);
+const page = (
+  <>
+    <p class="hint">{tokensUser}</p>
+    <OwnFiles actions={actions} />
+  </>
+);
+render(page, document.getElementById("app") as HTMLElement);

@@ -2,31 +2,28 @@
 import type { ListedModel } from "../../client/index.ts";
 import type { Snippet } from "../tabs.tsx";
 
-type Input = Readonly<Record<string, unknown>>;
-
-export function snippetsOf(model: ListedModel, input: Input, origin: string): Snippet[] {
-  const given = withoutFiles(input);
-  const text = JSON.stringify(given, null, 2);
-  const hasOpenAi = model.openAiRoutes.length > 0;
-  return [
-    { name: "Client", code: client(model, text, origin) },
-    { name: "React", code: react(model, text, origin) },
-    { name: "fetch", code: byFetch(model, text, origin) },
-    ...(hasOpenAi ? [{ name: "OpenAI", code: openAi(model, given, origin) }] : []),
-    { name: "curl", code: curl(model, given, origin) },
-  ];
+interface Call {
+  readonly model: ListedModel;
+  readonly input: Readonly<Record<string, unknown>>;
+  /** The same, as it is written in code. */
+  readonly text: string;
+  readonly origin: string;
 }
 
-/** A file that was never uploaded is too long to show. */
-function withoutFiles(input: Input): Input {
+export function snippetsOf(model: ListedModel, given: Call["input"], origin: string): Snippet[] {
+  /** A file that was never uploaded is too long to show. */
   const shorten = (_: string, value: unknown) =>
     typeof value === "string" && value.startsWith("data:") ? "https://… the link of your file" : value;
-  return JSON.parse(JSON.stringify(input, shorten));
+  const text = JSON.stringify(given, shorten, 2);
+  const call = { model, input: JSON.parse(text), text, origin };
+  const openAiToo = model.openAiRoutes.length > 0 ? { OpenAI: openAi } : {};
+  const writers = { Client: client, React: react, fetch: byFetch, ...openAiToo, curl };
+  return Object.entries(writers).map(([name, write]) => ({ name, code: write(call) }));
 }
 
 const resultOf = ({ output }: ListedModel) => (output === "text" ? "job.output" : `job.output.${output}`);
 
-function client(model: ListedModel, text: string, origin: string): string {
+function client({ model, text, origin }: Call): string {
   return `import { createSluice } from "sluice/client";
 
 const sluice = createSluice({ url: "${origin}" });
@@ -34,10 +31,10 @@ const job = await sluice.run("${model.id}", ${text});
 console.log(${resultOf(model)}, job.cost);`;
 }
 
-function react(model: ListedModel, text: string, origin: string): string {
-  const tag = { image_url: 'img alt=""', video_url: "video controls", audio_url: "audio controls", text: "" }[
-    model.output
-  ];
+const tags = { image_url: 'img alt=""', video_url: "video controls", audio_url: "audio controls", text: "" };
+
+function react({ model, text, origin }: Call): string {
+  const tag = tags[model.output];
   const shown = tag ? `{job && <${tag} src={${resultOf(model)}} />}` : "<pre>{JSON.stringify(job?.output)}</pre>";
   return `import { createSluice } from "sluice/client";
 import { useJob } from "sluice/react";
@@ -58,7 +55,7 @@ export function Example() {
 }`;
 }
 
-function byFetch(model: ListedModel, text: string, origin: string): string {
+function byFetch({ model, text, origin }: Call): string {
   return `const gateway = "${origin}";
 const session = await fetch(\`\${gateway}/sessions\`, { method: "POST" });
 const { token } = await session.json();
@@ -75,15 +72,10 @@ while (job.status?.startsWith("IN_")) {
 console.log(${resultOf(model)});`;
 }
 
-function openAi(model: ListedModel, input: Input, origin: string): string {
-  const {
-    prompt,
-    messages = [{ role: "user", content: prompt ?? "" }],
-    max_tokens,
-    temperature,
-    sampling_params,
-  } = input;
-  const asked = { model: model.id, messages, max_tokens, temperature, ...(sampling_params as object), stream: true };
+function openAi({ model, input, origin }: Call): string {
+  const { prompt = "", messages = [{ role: "user", content: prompt }], max_tokens, temperature } = input;
+  const sampling = input["sampling_params"] as object;
+  const asked = { model: model.id, messages, max_tokens, temperature, ...sampling, stream: true };
   return `import OpenAI from "openai";
 
 const openai = new OpenAI({
@@ -94,7 +86,7 @@ const stream = await openai.chat.completions.create(${JSON.stringify(asked, null
 for await (const chunk of stream) console.log(chunk.choices[0]?.delta.content);`;
 }
 
-function curl(model: ListedModel, input: Input, origin: string): string {
+function curl({ model, input, origin }: Call): string {
   const body = JSON.stringify({ input }).replaceAll("'", "'\\''");
   return `TOKEN=$(curl -s -X POST ${origin}/sessions | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
 curl -s ${origin}/v2/${model.id}/runsync \\

@@ -1,64 +1,44 @@
 // A model's form: one control for each field of its schema.
-import { useId } from "hono/jsx/dom";
 import { hear, Select } from "../controls.tsx";
+import type { Trouble } from "../words.ts";
 import { MediaField } from "./media-field.tsx";
-import type { Attached, Field, FieldProps, Values } from "./schema.ts";
+import type { Field, FieldProps, Values } from "./schema.ts";
 
 interface ListProps {
   readonly fields: readonly Field[];
   readonly values: Values;
   readonly change: (name: string, value: unknown) => void;
   /** What the gateway says is wrong with one of them. */
-  readonly fault?: { readonly field: string | undefined; readonly sentence: string } | undefined;
+  readonly fault: Trouble | undefined;
 }
 
 export function Fields({ fields, values, change, fault }: ListProps) {
-  return (
-    <>
-      {fields.map((field) => (
-        <FieldView
-          key={field.name}
-          field={field}
-          label={field.name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase())}
-          value={values[field.name]}
-          change={(value) => change(field.name, value)}
-          says={fault?.field === field.name ? fault.sentence : hintOf(field)}
-          isWrong={fault?.field === field.name}
-        />
-      ))}
-    </>
-  );
+  return fields.map((field) => {
+    const { name, type } = field;
+    const label = name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+    const isWrong = fault?.field === name;
+    const says = isWrong ? fault?.sentence : hintOf(field);
+    const given = { field, label, says, isWrong, value: values[name], change: (to: unknown) => change(name, to) };
+    if (type === "media") return <MediaField key={name} {...given} />;
+    const isOn = (given.value ?? field.usual) === true;
+    if (type === "switch") return <Switch key={name} label={label} isOn={isOn} turn={given.change} />;
+    return (
+      <div key={name} class={type === "words" || type === "json" ? "field whole" : "field"}>
+        <label for={`input-${name}`}>{label}</label>
+        <Control {...given} />
+        <p id={`says-${name}`} class={isWrong ? "fault" : "hint"}>
+          {says}
+        </p>
+      </div>
+    );
+  });
 }
 
 /** The seed has its own switch. */
 const hintOf = ({ name, schema }: Field) =>
   name === "seed" ? "" : (schema.description ?? schema.examples?.join(", "));
 
-function FieldView(props: FieldProps) {
-  const { field, label, value, change, says, isWrong } = props;
-  const id = useId();
-  if (field.type === "media") return <MediaField {...props} files={(value ?? []) as readonly Attached[]} />;
-  if (field.type === "switch") {
-    return <Switch label={label} isOn={(value ?? field.usual) === true} turn={change} />;
-  }
-  return (
-    <div class={field.type === "words" || field.type === "json" ? "field whole" : "field"}>
-      <label for={id}>{label}</label>
-      <Control {...props} own={{ id, "aria-describedby": `${id}-says`, "aria-invalid": `${isWrong}` }} />
-      <p id={`${id}-says`} class={isWrong ? "fault" : "hint"}>
-        {says}
-      </p>
-    </div>
-  );
-}
-
-interface SwitchProps {
-  readonly label: string;
-  readonly isOn: boolean;
-  readonly turn: (isOn: boolean) => void;
-}
-
-export function Switch({ label, isOn, turn }: SwitchProps) {
+export function Switch({ label, isOn, turn }: Readonly<{ label: string; isOn: boolean; turn: (on: boolean) => void }>) {
   const toggle = ({ target }: Event) => turn((target as HTMLInputElement).checked);
   return (
     <label class="switch">
@@ -68,16 +48,17 @@ export function Switch({ label, isOn, turn }: SwitchProps) {
   );
 }
 
-function Control({ field, value, change, own }: FieldProps & { readonly own: Readonly<Record<string, unknown>> }) {
+function Control({ field, value, change, isWrong }: FieldProps) {
   const { name, type, schema, usual, isRequired: required } = field;
   const { enum: options = [], maxLength, pattern, minimum: min, maximum: max } = schema;
   const text = `${value ?? (required ? usual : undefined) ?? ""}`;
-  const said = { ...own, name, required, value: text, onInput: hear(change) };
+  const own = { id: `input-${name}`, name, "aria-describedby": `says-${name}`, "aria-invalid": `${isWrong}` };
+  const said = { ...own, required, value: text, onInput: hear(change) };
   if (type === "choice") {
     const names = options.map((option) => [`${option}`, `${option}`.replaceAll("_", " ")] as const);
     const free = usual === undefined ? [["", "As the model likes"] as const] : [];
     const chosen = names.some(([option]) => option === text) ? text : `${usual ?? ""}`;
-    return <Select {...own} name={name} options={[...free, ...names]} chosen={chosen} choose={change} />;
+    return <Select {...own} options={[...free, ...names]} chosen={chosen} choose={change} />;
   }
   if (type === "words") return <textarea {...said} rows={3} maxLength={maxLength} />;
   if (type === "json") return <textarea {...said} rows={1} placeholder="JSON" spellcheck={false} />;

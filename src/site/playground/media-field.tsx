@@ -1,6 +1,7 @@
 // A file of the input: dropped, pasted, chosen, taken by the camera, taken from the gallery, or named by its link.
 import { useLayoutEffect, useRef, useState } from "hono/jsx/dom";
 import { SluiceError } from "../../client/index.ts";
+import { Quiet } from "../controls.tsx";
 import { Media, type MediaKind } from "../media.tsx";
 import { OwnFiles } from "../own-files.tsx";
 import { sluice } from "../session.ts";
@@ -11,18 +12,15 @@ import type { Attached, FieldProps } from "./schema.ts";
 const nouns: Readonly<Record<MediaKind, string>> = { image: "a picture", video: "a film", audio: "a sound" };
 /** A body of this size is taken by every model, where the deployment has no place for uploads. */
 const maxInlineBytes = 7 * 1024 ** 2;
+/** As phones and tablets have. */
+const hasCamera = !matchMedia("(pointer: fine)").matches;
 
-interface Props extends Omit<FieldProps, "value"> {
-  readonly files: readonly Attached[];
-}
-
-export function MediaField({ field, label, files: given, change, says, isWrong }: Props) {
+export function MediaField({ field, label, value, change, says, isWrong }: FieldProps) {
   const { "x-media": kind = "image", maxItems: most = 1 } = field.schema;
-  const files = given.slice(0, most);
+  const files = (value as readonly Attached[]).slice(0, most);
   const [sending, setSending] = useState<string>();
   const [trouble, setTrouble] = useState<string>();
   const [isChoosing, setIsChoosing] = useState(false);
-  const link = useRef<HTMLInputElement>(null);
   /** A file arrives after others were added or removed. */
   const latest = useRef(files);
   latest.current = files;
@@ -31,17 +29,7 @@ export function MediaField({ field, label, files: given, change, says, isWrong }
     setTrouble(undefined);
     change([...(latest.current ?? []), file].slice(-most));
   };
-  const addLink = () => {
-    const input = link.current;
-    if (!input?.value.trim() || !input.validity.valid) return;
-    add(attached(input.value.trim()));
-    input.value = "";
-  };
-  const enter = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    addLink();
-  };
+  const remove = (file: Attached) => change(files.filter((other) => other !== file));
   const take = async (given: Iterable<File>) => {
     for (const file of [...given].slice(0, most)) {
       try {
@@ -52,6 +40,22 @@ export function MediaField({ field, label, files: given, change, says, isWrong }
       }
       setSending(undefined);
     }
+  };
+  const choose = async ({ target }: Event) => {
+    const input = target as HTMLInputElement;
+    await take([...(input.files ?? [])]);
+    input.value = "";
+  };
+  const addLink = ({ target }: Event) => {
+    const input = target as HTMLInputElement;
+    if (!input.value.trim() || !input.validity.valid) return;
+    add(attached(input.value.trim()));
+    input.value = "";
+  };
+  const enter = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    addLink(event);
   };
   const drag = (event: DragEvent) => {
     event.preventDefault();
@@ -69,13 +73,8 @@ export function MediaField({ field, label, files: given, change, says, isWrong }
     return () => document.removeEventListener("paste", paste);
   });
   const fault = trouble ?? (isWrong ? says : undefined);
-  const choose = async ({ target }: Event) => {
-    const input = target as HTMLInputElement;
-    await take([...(input.files ?? [])]);
-    input.value = "";
-  };
   const button = (name: string, capture?: "environment") => (
-    <label class={capture ? "button quiet touch" : "button quiet"}>
+    <label class="quiet">
       {name}
       <input class="unseen" type="file" accept={`${kind}/*`} multiple={most > 1} capture={capture} onChange={choose} />
     </label>
@@ -88,20 +87,15 @@ export function MediaField({ field, label, files: given, change, says, isWrong }
         <div class="file">
           <Media kind={kind} url={file.link} says={file.name} isSmall />
           <span class="name">{file.name}</span>
-          <button type="button" class="quiet" onClick={() => change(files.filter((other) => other !== file))}>
-            Remove<span class="unseen"> {file.name}</span>
-          </button>
+          <Quiet says="Remove" label={`Remove ${file.name}`} act={() => remove(file)} />
         </div>
       ))}
       <div class="buttons">
         {button("Choose a file")}
-        {kind !== "audio" && button("Camera", "environment")}
-        <button type="button" class="quiet" onClick={() => setIsChoosing(true)}>
-          From your gallery
-        </button>
+        {hasCamera && kind !== "audio" && button("Camera", "environment")}
+        <Quiet says="From your gallery" act={() => setIsChoosing(true)} />
       </div>
       <input
-        ref={link}
         type="url"
         pattern="(https?|data):.*"
         title="A link that begins with https://"
@@ -114,38 +108,27 @@ export function MediaField({ field, label, files: given, change, says, isWrong }
       <p role="status" class={fault ? "fault" : "hint"}>
         {sending ?? fault}
       </p>
-      {isChoosing && (
-        <GalleryDialog
-          kind={kind}
-          close={(link) => {
-            setIsChoosing(false);
-            if (link !== undefined) add(attached(link));
-          }}
-        />
-      )}
+      {isChoosing && <GalleryDialog {...{ kind, add }} close={() => setIsChoosing(false)} />}
     </fieldset>
   );
 }
 
-function GalleryDialog({ kind, close }: { readonly kind: MediaKind; readonly close: (link?: string) => void }) {
+type Chooser = Readonly<{ kind: MediaKind; add: (file: Attached) => void; close: () => void }>;
+
+function GalleryDialog({ kind, add, close }: Chooser) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
+  const take = (link: string) => {
+    add(attached(link));
+    close();
+  };
   return (
-    <dialog ref={dialog} class="card" aria-label="Your gallery" onClose={() => close()}>
+    <dialog ref={dialog} class="card" aria-label="Your gallery" onClose={close}>
       <div class="bar">
         <h2>Your gallery</h2>
-        <button type="button" class="quiet" onClick={() => close()}>
-          Close
-        </button>
+        <Quiet says="Close" act={close} />
       </div>
-      <OwnFiles
-        kind={kind}
-        actions={({ url }) => (
-          <button type="button" class="quiet" onClick={() => close(url)}>
-            Take it
-          </button>
-        )}
-      />
+      <OwnFiles kind={kind} actions={({ url }) => <Quiet says="Take it" act={() => take(url)} />} />
     </dialog>
   );
 }
@@ -160,9 +143,8 @@ async function linkTo(file: File, say: (sentence: string) => void): Promise<stri
     const hasNoPlace = error instanceof SluiceError && (error.status === 501 || error.status === 404);
     if (!hasNoPlace || file.size > maxInlineBytes) throw error;
     const reader = new FileReader();
-    const read = new Promise((resolve) => reader.addEventListener("loadend", resolve));
     reader.readAsDataURL(file);
-    await read;
+    await new Promise((resolve) => reader.addEventListener("loadend", resolve));
     return `${reader.result}`;
   }
 }

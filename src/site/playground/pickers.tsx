@@ -2,33 +2,19 @@
 import type { ListedModel } from "../../client/index.ts";
 import { Choices, Select } from "../controls.tsx";
 
-const kinds: readonly (readonly [ListedModel["kind"], string])[] = [
-  ["image", "Picture"],
-  ["image-edit", "Edit"],
-  ["video", "Film"],
-  ["speech", "Speech"],
-  ["text", "Text"],
-];
+const kinds = { image: "Picture", "image-edit": "Edit", video: "Film", speech: "Speech", text: "Text" };
 
-interface Props {
-  readonly models: readonly ListedModel[];
-  readonly model: ListedModel;
-  readonly choose: (id: string) => void;
-}
+type Props = Readonly<{ models: readonly ListedModel[]; model: ListedModel; choose: (id: string) => void }>;
 
 const optionOf = ({ id, title, price }: ListedModel) => [id, `${title} · ${price}`] as const;
 
 export function ModelPicker({ models, model, choose }: Props) {
   const ofKind = (kind: string) => models.filter((one) => one.kind === kind);
-  const cheapest = (kind: string) => ofKind(kind).sort((a, b) => a.pricing.maxUsd - b.pricing.maxUsd)[0];
+  const cheapest = (kind: string) => ofKind(kind).sort((a, b) => a.pricing.maxUsd - b.pricing.maxUsd)[0] ?? model;
+  const chooseKind = (kind: string) => choose(cheapest(kind).id);
   return (
     <>
-      <Choices
-        label="Kind"
-        options={kinds}
-        chosen={model.kind}
-        choose={(kind) => choose(cheapest(kind)?.id ?? model.id)}
-      />
+      <Choices label="Kind" options={Object.entries(kinds)} chosen={model.kind} choose={chooseKind} />
       <div class="field">
         <label for="model">Model</label>
         <Select id="model" options={ofKind(model.kind).map(optionOf)} chosen={model.id} choose={choose} />
@@ -38,14 +24,14 @@ export function ModelPicker({ models, model, choose }: Props) {
 }
 
 export function RivalPicker({ models, model, rival, choose }: Props & { readonly rival: ListedModel | undefined }) {
-  const others = models.filter(({ id, kind }) => kind === model.kind && id !== model.id).map(optionOf);
+  const others = models.filter(({ id, kind }) => kind === model.kind && id !== model.id);
   return (
     <details open={rival !== undefined}>
       <summary>Compare with another model</summary>
       <Select
         id="rival"
         aria-label="The model beside it"
-        options={[["", "None"], ...others]}
+        options={[["", "None"], ...others.map(optionOf)]}
         chosen={rival?.id ?? ""}
         choose={choose}
       />

@@ -1,44 +1,22 @@
 // The page at `/`: a model, its form, what it makes, and the code for the same call.
-import { render, useLayoutEffect, useMemo, useRef, useState } from "hono/jsx/dom";
+import { useLayoutEffect, useMemo, useRef, useState } from "hono/jsx/dom";
 import type { ListedModel, Usage } from "../../client/index.ts";
-import { useAnswer } from "../controls.tsx";
 import type { MediaKind } from "../media.tsx";
-import { keep, recall } from "../memory.ts";
-import { ownUser, sluice } from "../session.ts";
+import { sluice, tokensUser } from "../session.ts";
 import { Code } from "../tabs.tsx";
-import { TroubleBox } from "../trouble.tsx";
+import { openPage } from "../trouble.tsx";
 import { usd } from "../words.ts";
 import { snippetsOf } from "./code.ts";
 import { Fields, Switch } from "./fields.tsx";
-import {
-  attached,
-  type FormState,
-  keepForm,
-  keepRecipe,
-  readForm,
-  recipeOf,
-  valuesOf,
-  withInput,
-  withValue,
-} from "./form-state.ts";
+import { beginning, type FormState, keepForm, keepRecipe, valuesOf, withFile, withValue } from "./form-state.ts";
 import { ModelPicker, RivalPicker } from "./pickers.tsx";
 import { madeUrl, Result } from "./result.tsx";
 import { type Field, fieldsOf, inputOf } from "./schema.ts";
 import { isUnderWay, type Side, useEstimate, useRun } from "./use-run.ts";
 
-type Models = readonly ListedModel[];
-
-function App() {
-  // Whoever may not run anything is told so at once, and asked for a token.
-  const { answer, trouble, again } = useAnswer(() => Promise.all([sluice.models(), sluice.usage()]));
-  if (trouble) return <TroubleBox trouble={trouble} again={again} />;
-  if (!answer) return <p class="empty">Looking for models …</p>;
-  return <Playground models={answer[0]} first={answer[1]} />;
-}
-
-function Playground({ models, first }: { readonly models: Models; readonly first: Usage }) {
+function Playground({ models, first }: { readonly models: readonly ListedModel[]; readonly first: Usage }) {
   const forms = useMemo(() => new Map(models.map(({ id, input }) => [`${id}`, fieldsOf(input)])), []);
-  const [state, setState] = useState(() => beginning(models, forms));
+  const [state, setState] = useState(() => beginning(forms));
   const [usage, setUsage] = useState(first);
   const left = useRun("sluice job");
   const right = useRun("sluice other job");
@@ -81,49 +59,36 @@ function Playground({ models, first }: { readonly models: Models; readonly first
   const takersOf = (kind: MediaKind) => models.filter(({ id }) => forms.get(id)?.some(takes(kind)));
   const use = (id: string, kind: MediaKind, url: string) => {
     const { name = "" } = forms.get(id)?.find(takes(kind)) ?? {};
-    setState({ ...withValue(state, id, name, [attached(url)]), model: id, rival: undefined });
+    setState(withFile(state, id, name, url));
     document.getElementById("model")?.focus();
   };
-  const fault = left.run.trouble;
-  const fieldsOn = (rank: Field["rank"]) => {
-    const ranked = fields.filter((field) => field.rank === rank);
-    return ranked.length > 0 && <Fields fields={ranked} values={values} change={change} fault={fault} />;
-  };
-  const more = fieldsOn("more");
+  const given = { values, change, fault: left.run.trouble };
+  const [shown, more] = [fields.filter(({ rank }) => rank !== "more"), fields.filter(({ rank }) => rank === "more")];
+  const turnSeed = (keepsSeed: boolean) => setState({ ...state, keepsSeed });
+  const enter = (event: KeyboardEvent) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && run();
   const sides = [{ ...left, model: modelOf(left.run.model) ?? model }];
   if (rival) sides.push({ ...right, model: modelOf(right.run.model) ?? rival });
 
   return (
     <div class="playground">
-      <form
-        ref={form}
-        class="panel"
-        aria-label="Input"
-        onSubmit={run}
-        onKeyDown={(event: KeyboardEvent) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && run()}
-      >
+      <form ref={form} class="panel" aria-label="Input" onSubmit={run} onKeyDown={enter}>
         <ModelPicker models={models} model={model} choose={(id) => setState({ ...state, model: id })} />
         <div class="fields" key={model.id}>
-          {fieldsOn("first")}
-          {fieldsOn("shown")}
-          {fields.some(({ name }) => name === "seed") && (
-            <Switch
-              label="Keep the seed"
-              isOn={state.keepsSeed}
-              turn={(keepsSeed) => setState({ ...state, keepsSeed })}
-            />
-          )}
+          <Fields {...given} fields={shown} />
+          {"seed" in values && <Switch label="Keep the seed" isOn={state.keepsSeed} turn={turnSeed} />}
         </div>
-        {more && (
+        {more.length > 0 && (
           <details key={`${model.id} more`}>
             <summary>More options</summary>
-            <div class="fields">{more}</div>
+            <div class="fields">
+              <Fields {...given} fields={more} />
+            </div>
           </details>
         )}
         <RivalPicker {...{ models, model, rival }} choose={(id) => setState({ ...state, rival: id || undefined })} />
         <div class="go">
           <button type="submit" disabled={goesOn}>
-            {goesOn ? "Running …" : "Run"}
+            <span key={`${goesOn}`}>{goesOn ? "Running …" : "Run"}</span>
           </button>
           <p class="hint" aria-live="polite">
             {estimate}
@@ -131,11 +96,10 @@ function Playground({ models, first }: { readonly models: Models; readonly first
           </p>
         </div>
         <p class="hint">
-          {leftToday(usage)}
-          {ownUser !== undefined && ` With the token of ${ownUser}.`}
+          {leftToday(usage)} {tokensUser}
         </p>
       </form>
-      <div class={rival ? "results two" : "results"}>
+      <div class="results">
         {sides.map((side) => (
           <Result {...side} again={run} takersOf={takersOf} use={use} />
         ))}
@@ -150,23 +114,6 @@ function Playground({ models, first }: { readonly models: Models; readonly first
   );
 }
 
-/** The form as it was left. The gallery may wish for one of its files: as it was made, else as an input. */
-function beginning(models: Models, forms: ReadonlyMap<string, readonly Field[]>): FormState {
-  const kept = readForm();
-  const state = forms.has(kept.model) ? kept : { ...kept, model: `${models[0]?.id}` };
-  const wish = recall<{ url: string; kind: MediaKind }>("sessionStorage", "sluice wish");
-  keep("sessionStorage", "sluice wish", undefined);
-  if (!wish) return state;
-  const { model = "", input = {} } = recipeOf(wish.url) ?? {};
-  const fields = forms.get(model);
-  if (fields) return withInput(state, model, fields, input);
-  for (const [id, fields] of forms) {
-    const field = fields.find(({ schema }) => schema["x-media"] === wish.kind);
-    if (field) return { ...withValue(state, id, field.name, [attached(wish.url)]), model: id, rival: undefined };
-  }
-  return state;
-}
-
 /** In money where the plan counts money by the day, else in requests. */
 function leftToday({ limits, plan }: Usage): string {
   const ofToday = limits.filter(({ name, unit }) => /day/.test(name) && (unit === "usd" || unit === "requests"));
@@ -176,5 +123,7 @@ function leftToday({ limits, plan }: Usage): string {
   return `Plan ${plan}: ${show(limit.remaining)} of ${show(limit.limit)} left today.`;
 }
 
-const place = document.getElementById("app");
-if (place) render(<App />, place);
+openPage(
+  () => Promise.all([sluice.models(), sluice.usage()]),
+  ([models, first]) => <Playground models={models} first={first} />,
+);

@@ -1,8 +1,8 @@
 // What a run came to: the picture, film, sound or text, what it cost, and what can be done with it next.
 import { useState } from "hono/jsx/dom";
 import { type ListedModel, SluiceError } from "../../client/index.ts";
-import { Select } from "../controls.tsx";
-import { kindOf, linkOf, Media, type MediaKind } from "../media.tsx";
+import { Quiet, Select } from "../controls.tsx";
+import { Download, kindOf, linkOf, Media, type MediaKind } from "../media.tsx";
 import { CopyButton } from "../tabs.tsx";
 import { TroubleBox } from "../trouble.tsx";
 import { fromNow, seconds, troubleOf, usd } from "../words.ts";
@@ -16,11 +16,7 @@ interface Props extends Side {
   readonly use: (model: string, kind: MediaKind, url: string) => void;
 }
 
-const doing: Readonly<Record<string, string>> = {
-  submitting: "Asking …",
-  IN_QUEUE: "Waiting for a worker …",
-  IN_PROGRESS: "Making it …",
-};
+const doing: Readonly<Record<string, string>> = { submitting: "Asking …", IN_QUEUE: "Waiting for a worker …" };
 
 const fileGone = troubleOf(new SluiceError("FILE_GONE", "There is no connection, or the link has ended."));
 
@@ -29,29 +25,20 @@ export function Result(props: Props) {
   const { job, trouble, text } = run;
   const goesOn = isUnderWay(run);
   const state = trouble ? "TROUBLE" : job ? "COMPLETED" : run.state;
+  const says = goesOn ? (doing[run.state] ?? "Making it …") : job && "Done.";
   return (
-    <section
-      class="result card"
-      data-model={run.model}
-      data-state={state}
-      aria-label={model.title}
-      aria-busy={`${goesOn}`}
-    >
+    <section class="result card" data-model={run.model} data-state={state} aria-label={model.title}>
       <div class="stage">
         {trouble && <TroubleBox trouble={trouble} again={again} />}
         {text && <div class="text">{text}</div>}
         <p role="status" class={goesOn ? "" : "unseen"}>
-          {goesOn ? doing[run.state] : job && "Done."}
+          {says}
         </p>
-        {goesOn && !text && <progress aria-label={doing[run.state]} />}
+        {goesOn && !text && <progress aria-label={says} />}
         {state === "idle" && !text && <p class="empty">{model.title} answers here.</p>}
         {job && !text && <Made run={run} model={model} />}
       </div>
-      {goesOn && (
-        <button type="button" class="quiet" onClick={cancel}>
-          Cancel
-        </button>
-      )}
+      {goesOn && <Quiet says="Cancel" act={cancel} />}
       {job && <Actions {...props} />}
     </section>
   );
@@ -77,24 +64,15 @@ function Made({ run, model }: { readonly run: Run; readonly model: ListedModel }
 function Actions({ run, model, takersOf, use }: Props) {
   const url = madeUrl(run, model);
   const kind = kindOf(model.output);
-  const takers = takersOf(kind).map(({ id, title }) => [id, title] as const);
+  const takers = [["", "Use as input of …"], ...takersOf(kind).map(({ id, title }) => [id, title] as const)] as const;
   return (
     <div class="bar">
       <p class="hint">{factsOf(run)}</p>
       <div class="buttons">
         {run.text && <CopyButton text={run.text} />}
-        {url && (
-          <a class="button quiet" href={url} download>
-            Download
-          </a>
-        )}
-        {url && takers.length > 0 && (
-          <Select
-            aria-label="Use as input of"
-            options={[["", "Use as input of …"], ...takers]}
-            chosen=""
-            choose={(id) => use(id, kind, url)}
-          />
+        {url && <Download url={url} />}
+        {url && takers.length > 1 && (
+          <Select aria-label="Use as input of" options={takers} chosen="" choose={(id) => use(id, kind, url)} />
         )}
       </div>
     </div>
@@ -104,11 +82,8 @@ function Actions({ run, model, takersOf, use }: Props) {
 function factsOf({ job, input }: Run): string {
   const { cost, executionTime, output } = job ?? {};
   const ends = (output as { expires_at?: string } | undefined)?.expires_at;
-  const facts = [
-    cost !== undefined && (cost === 0 ? "Free" : usd(cost)),
-    executionTime !== undefined && seconds(executionTime),
-    input["seed"] !== undefined && `seed ${input["seed"]}`,
-    ends && `link ends ${fromNow(ends)}`,
-  ];
-  return facts.filter(Boolean).join(" · ");
+  const price = cost !== undefined && (cost === 0 ? "Free" : usd(cost));
+  const time = executionTime !== undefined && seconds(executionTime);
+  const seed = input["seed"] !== undefined && `seed ${input["seed"]}`;
+  return [price, time, seed, ends && `link ends ${fromNow(ends)}`].filter(Boolean).join(" · ");
 }

@@ -38,10 +38,7 @@ export interface FieldProps {
 }
 
 /** A file of an input: its link, and what people call it. */
-export interface Attached {
-  readonly link: string;
-  readonly name: string;
-}
+export type Attached = Readonly<{ link: string; name: string }>;
 
 export type Values = Readonly<Record<string, unknown>>;
 

@@ -6,12 +6,12 @@ import { keep, recall } from "../memory.ts";
 import { sluice } from "../session.ts";
 import { type Trouble, troubleOf, usd } from "../words.ts";
 
-type Told = Parameters<NonNullable<RunOptions["onState"]>>[0];
 type Input = Readonly<Record<string, unknown>>;
 type Call = readonly [model: string, input: Input];
 
 export interface Run {
-  readonly state: Told | "idle";
+  /** `idle`, or as the client tells it. */
+  readonly state: string;
   readonly model: string;
   readonly input: Input;
   /** What a text model has written so far. */
@@ -20,19 +20,16 @@ export interface Run {
   readonly trouble?: Trouble;
 }
 
-export interface Side {
-  readonly run: Run;
-  readonly start: (model: string, input: Input) => Promise<Run>;
-  readonly cancel: () => void;
-}
+export type Side = ReturnType<typeof useRun>;
 
 const pauseMs = 250;
 const idle: Run = { state: "idle", model: "", input: {}, text: "" };
+const begunWith = (model: string, input: Input): Run => ({ ...idle, state: "submitting", model, input });
 
 export const isUnderWay = ({ state, job, trouble }: Run) => state !== "idle" && !job && !trouble;
 
 /** `place` is where its job is noted while it goes on. */
-export function useRun(place: string): Side {
+export function useRun(place: string) {
   const [run, setRun] = useState(idle);
   const stop = useRef<AbortController>(null);
 
@@ -46,7 +43,7 @@ export function useRun(place: string): Side {
     };
     tell({});
     try {
-      const onState = (state: Told) => tell({ state });
+      const onState = (state: string) => tell({ state });
       const onChunk = (chunk: unknown) => tell({ text: now.text + textOf(chunk) });
       const job = await work({ signal: own.signal, onState, onChunk });
       tell({ job, text: textOf(job.output) || now.text });
@@ -58,18 +55,16 @@ export function useRun(place: string): Side {
     return now;
   };
 
-  const start = (model: string, input: Input) => {
-    const begun: Run = { ...idle, state: "submitting", model, input };
-    return follow(begun, async (options) => {
+  const start = (model: string, input: Input) =>
+    follow(begunWith(model, input), async (options) => {
       const { id } = await sluice.submit(model, input, options);
-      keep("sessionStorage", place, { ...begun, state: "IN_QUEUE", id });
+      keep("sessionStorage", place, { model, input, id });
       return sluice.follow(model, id, options);
     });
-  };
 
   useLayoutEffect(() => {
-    const { id, ...begun } = recall<Run & { id: string }>("sessionStorage", place) ?? { id: "", ...idle };
-    if (id !== "") void follow(begun, (options) => sluice.follow(begun.model, id, options));
+    const { model, input, id } = recall("sessionStorage", place, { model: "", input: {}, id: "" });
+    if (model && id) void follow(begunWith(model, input), (options) => sluice.follow(model, id, options));
   }, []);
 
   return { run, start, cancel: () => stop.current?.abort() };
