@@ -322,6 +322,18 @@ describe("a token that was good", () => {
     if (user !== visitor.owner) expect((await ask(within, await mint(now + 6000))).status).toBe(200);
   });
 
+  it.each<[string, () => Promise<string>]>([
+    ["a JWT of the provider's", () => jwt({ exp: seconds + 120 })],
+    ["a minted token", () => mint(now - 58 * 60_000)],
+    ["a session", () => visit(now - 58 * 60_000)],
+  ])("%s, is refused once its time is over, though the isolate has just verified it", async (_, make) => {
+    const within = isolate(providerSettings);
+    const token = await make();
+    expect((await ask(within, token)).status).toBe(200);
+    vi.setSystemTime(now + 130_000);
+    expect(await refusalOf(await ask(within, token))).toMatchObject({ status: 401, code: "TOKEN_EXPIRED" });
+  });
+
   it("is refused once it alone is revoked, and its user's others are not", async () => {
     const within = isolate(providerSettings);
     const [token, other] = [await mint(), await mint()];

@@ -146,6 +146,21 @@ describe("the route", () => {
     expect(again).toMatch(/^event: gap/);
   });
 
+  it("refuses a ticket after its minute, but not whoever comes back with its last event", async () => {
+    const { upstream, ticketPath, ticket } = await following();
+    const text = await (await open(upstream, ticketPath)).text();
+    const [, lastEventId = ""] = /id: (\w+)/.exec(text) ?? [];
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.parse(ticket.expiresAt) + 1 });
+    try {
+      await expectProblem(await open(upstream, ticketPath), "TICKET_REFUSED");
+      const forged = { "Last-Event-ID": lastEventId.replace(/.$/, (last) => (last === "0" ? "1" : "0")) };
+      await expectProblem(await open(upstream, ticketPath, forged), "TICKET_REFUSED");
+      expect((await open(upstream, ticketPath, { "Last-Event-ID": lastEventId })).status).toBe(200);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("beats every fifteen seconds while a poll is under way, and no more once it has ended", async () => {
     const { upstream, path } = await following();
     const polled = Promise.withResolvers<void>();

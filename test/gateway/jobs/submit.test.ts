@@ -15,6 +15,31 @@ it("sends what the upstream needs, and nothing of the caller's", async () => {
   expect(seen?.headers.get("Authorization")).toBe(`Bearer ${upstreamKey}`);
 });
 
+describe.each(["run", "runsync"])("a webhook in a small body of %s", (operation) => {
+  it.each([
+    "https://10.0.0.1/",
+    "https://167772161/",
+    "https://[::1]/",
+    "https://metadata.google.internal/",
+    "https://printer.lan/",
+    "https://hooks.example.org:8443/",
+    "http://hooks.example.org/",
+  ])("is refused at the door, and nothing is sent on or owed: %s", async (webhook) => {
+    const upstream = new FakeUpstream(() => json({ id: "a", status: "IN_QUEUE" }));
+    const { detail } = await expectProblem(await upstream.submit(operation, { ...prompt, webhook }), "INVALID_REQUEST");
+    expect(detail).toMatch(/^webhook: the URL (is not|names a)/);
+    expect(upstream.seen).toEqual([]);
+    expect(await upstream.jobs()).toEqual([]);
+  });
+
+  it("is taken where it is on a public host", async () => {
+    const upstream = new FakeUpstream(() => json({ id: "a", status: "IN_QUEUE" }));
+    const webhook = "https://hooks.example.org/done";
+    expect((await upstream.submit(operation, { ...prompt, webhook })).status).toBe(200);
+    expect(await upstream.jobs()).toHaveLength(1);
+  });
+});
+
 describe("what the operator switches", () => {
   const put = (upstream: FakeUpstream, name: string, value: object) =>
     send(upstream.env, "PUT", `/admin/models/${name}`, { key: testSettings.ADMIN_TOKEN, body: value });
