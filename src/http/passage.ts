@@ -60,7 +60,7 @@ export async function passOn(passage: Passage): Promise<Passed> {
   const cut = new AbortController();
   // It is let go of with the exchange: an answer that is not read here ends unnoticed.
   const timer = setTimeout(() => cut.abort(tooSlow), limitMs);
-  const upload = request.body && stated === undefined ? counted(request, request.body) : undefined;
+  const upload = request.body && stated === undefined ? counted(request, request.body, cut) : undefined;
   const body = upload?.body ?? request.body;
   const init: RequestInit = {
     method: request.method,
@@ -86,16 +86,24 @@ const tooSlow = new Problem("WORKER_TOO_SLOW", "The worker took too long.");
 const brokenOff = new Problem("UPSTREAM_UNREACHABLE", "The worker could not be reached, or broke off.");
 const saysKey = new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer says our key.");
 
-/** A body that does not say how long it is. */
-function counted(request: Request, body: ReadableStream<Uint8Array>) {
+/** A body that does not say how long it is. Where it ends too soon the call is cut: the runtime would end it as a whole one. */
+function counted(request: Request, body: ReadableStream<Uint8Array>, cut: AbortController) {
   const { readable, writable } = new IdentityTransformStream();
   const writer = writable.getWriter();
   const { promise: fault, reject } = Promise.withResolvers<never>();
   fault.catch(() => {});
-  pump(readerOf(request, body), writer).catch((error: unknown) => {
+  // A worker that answers before it has read all is let be.
+  const stopped = new Error("does not read");
+  const write = (bytes: Uint8Array) =>
+    writer.write(bytes).catch(() => {
+      throw stopped;
+    });
+  pump(readerOf(request, body), { write, close: () => writer.close() }).catch((error: unknown) => {
+    if (error === stopped) return;
+    const problem = error instanceof TooSlow ? bodyProblem("too-slow", limitBytes) : error;
+    reject(problem instanceof Problem ? problem : brokenOff);
+    cut.abort(problem);
     writer.abort(error).catch(() => {});
-    if (error instanceof Problem) reject(error);
-    if (error instanceof TooSlow) reject(bodyProblem("too-slow", limitBytes));
   });
   return { body: readable, fault };
 }

@@ -135,6 +135,27 @@ describe.each(faces)("a load-balancing endpoint through %s", (_, face) => {
     expect([response.headers.get("Content-Encoding"), await response.text()]).toEqual(["gzip", "zipped ".repeat(1000)]);
   });
 
+  it("a body of no stated length that breaks off, or is too large, is no whole one to its worker", async () => {
+    const { base, key } = face("plain");
+    const { pathname, port } = new URL(base);
+    const heard = async () => (await (await ask("plain", "/heard")).json()) as string[];
+    const before = (await heard()).length;
+    const head = `POST ${pathname}/hear HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    expect(await raw(Number(port), `${head}5\r\nhello\r\n`, { ends: true })).toMatch(/^HTTP\/1\.1 502/);
+    expect(await raw(Number(port), `${head}5\r\nhello\r\nzz\r\n`)).toMatch(/^HTTP\/1\.1 502/);
+    const piece = new Uint8Array(1024 * 1024);
+    const large = new ReadableStream({
+      start: (controller) => {
+        for (let n = 0; n <= 30; n++) controller.enqueue(piece);
+        controller.close();
+      },
+    });
+    const tooLarge = await ask("plain", "/hear", { method: "POST", body: large, duplex: "half" } as RequestInit);
+    expect(tooLarge.status).toBe(413);
+    await eventually("the three ends", 5_000, async () => (await heard()).length === before + 3);
+    expect((await heard()).slice(before)).toEqual(["broken", "broken", "broken"]);
+  });
+
   it("keeps raw paths with dots and slashes inside the endpoint", async () => {
     const { base, key } = face("plain");
     const { pathname, port } = new URL(base);
@@ -155,9 +176,10 @@ describe.each(faces)("a load-balancing endpoint through %s", (_, face) => {
   });
 });
 
-async function raw(port: number, text: string): Promise<string> {
-  const socket = connect(port, "127.0.0.1");
+async function raw(port: number, text: string, { ends = false } = {}): Promise<string> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   socket.write(text);
+  if (ends) socket.end();
   let said = "";
   for await (const piece of socket) {
     said += piece;

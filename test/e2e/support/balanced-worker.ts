@@ -39,6 +39,9 @@ async function byHono(incoming: IncomingMessage, outgoing: ServerResponse): Prom
   else outgoing.end();
 }
 
+/** How each body of `/hear` ended. */
+const heard: ("whole" | "broken")[] = [];
+
 function byHand(incoming: IncomingMessage, outgoing: ServerResponse): void {
   const { method, url = "/", headers } = incoming;
   if (url === "/ping") return void outgoing.end();
@@ -50,6 +53,11 @@ function byHand(incoming: IncomingMessage, outgoing: ServerResponse): void {
     return void incoming
       .on("data", (piece) => outgoing.write(Buffer.concat([piece, piece])))
       .on("end", () => outgoing.end());
+  if (url === "/heard") return void outgoing.end(JSON.stringify(heard));
+  if (url === "/hear") {
+    incoming.on("close", () => heard.push(incoming.complete ? "whole" : "broken")).resume();
+    return void incoming.on("end", () => outgoing.end("heard"));
+  }
   let body = "";
   incoming.setEncoding("utf8").on("data", (piece) => {
     body += piece;

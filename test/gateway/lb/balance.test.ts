@@ -281,6 +281,24 @@ describe("attack", () => {
     });
   });
 
+  it("a worker that reads no more of a body, and answers on, is not cut off", async () => {
+    const upstream = await upstreamWith();
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
+      const { readable, writer, write } = flowing();
+      init?.signal?.addEventListener("abort", () => void writer.abort("cut").catch(() => {}));
+      await (init?.body as ReadableStream | undefined)?.cancel("enough");
+      const answering = scheduler.wait(50).then(() => write("made"));
+      void answering.then(() => writer.close()).catch(() => {});
+      return new Response(readable, { headers: worker });
+    });
+    const endless = new ReadableStream({
+      type: "bytes",
+      pull: (controller) => scheduler.wait(5).then(() => controller.enqueue(new Uint8Array(1024))),
+    });
+    const answer = await upstream.call("POST", "/lb/painter/x", { body: endless });
+    expect([answer.status, await answer.text()]).toEqual([200, "made"]);
+  });
+
   it("paths that lead out of the endpoint, in any spelling, reach no other host and no other path of it", async () => {
     const upstream = await upstreamWith();
     const paths = [
