@@ -54,6 +54,9 @@ function targetOf({ request, base, mount }: Passage): string {
 export async function passOn(passage: Passage): Promise<Passed> {
   const { request, send, limitMs } = passage;
   const target = targetOf(passage);
+  if (request.body && /^(GET|HEAD)$/.test(request.method)) {
+    throw new Problem("INVALID_REQUEST", `a ${request.method} has no body`);
+  }
   if (request.headers.has("Upgrade")) throw new Problem("INVALID_REQUEST", "Upgrade: WebSockets are not passed on");
   const stated = statedLength(request.headers);
   if (stated !== undefined && stated > limitBytes) throw bodyProblem("too-large", limitBytes);

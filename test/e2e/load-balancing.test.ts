@@ -156,6 +156,19 @@ describe.each(faces)("a load-balancing endpoint through %s", (_, face) => {
     expect((await heard()).slice(before)).toEqual(["broken", "broken", "broken"]);
   });
 
+  it("a GET with a body is refused, and no worker is held to have failed", async () => {
+    const { base, key } = face("plain");
+    const { pathname, port } = new URL(base);
+    for (const framing of [
+      "Content-Length: 5\r\n\r\nhello",
+      "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ]) {
+      const head = `GET ${pathname}/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n`;
+      expect(await raw(Number(port), head + framing)).toMatch(/^HTTP\/1\.1 400 .*has no body/s);
+    }
+    expect((await ask("plain", "/echo")).status).toBe(200);
+  });
+
   it("keeps raw paths with dots and slashes inside the endpoint", async () => {
     const { base, key } = face("plain");
     const { pathname, port } = new URL(base);
