@@ -29,6 +29,8 @@ interface Served {
   readonly door: string | undefined;
   /** Where other processes stand in for a store, as `host:port`, and outlive this one; else it is a Worker beside the gateway. */
   readonly storesAt: Readonly<Partial<Record<Store, string>>>;
+  /** What every host on the internet is, as `host:port`; else it is this machine alone. */
+  readonly internetAt: string | undefined;
 }
 
 const moduleKinds: Record<string, string> = { ".js": "esModule", ".wasm": "wasm", ".bin": "data", ".txt": "text" };
@@ -37,7 +39,7 @@ const text = (value: string) => JSON.stringify(value);
 export const stub = (name: string) => readFileSync(join(import.meta.dirname, "stubs", `${name}.js`), "utf8");
 
 export function workerdConfig(served: Served): string {
-  const { build, objectsOf, disk, standIns, door, storesAt } = served;
+  const { build, objectsOf, disk, standIns, door, storesAt, internetAt } = served;
   const config = readWorkerConfig(build.wranglerToml);
   const compatibility = `compatibilityDate = ${text(config.compatibility_date)}`;
   const stores = [...storesOf(config), { binding: "cache", store: "cache" } as const].map(({ binding, store }) => {
@@ -54,7 +56,7 @@ const config :Workerd.Config = (
     ${objectsOf ? `${workerService("objects", modulesOf(objectsOf, "objects"), served, readWorkerConfig(objectsOf.wranglerToml), undefined)},` : ""}
     (name = "disk", disk = (path = ${text(disk)}, writable = true)),
     # Nothing that is served here may leave the machine.
-    (name = "internet", network = (allow = ["local"])),
+    ${internetAt === undefined ? '(name = "internet", network = (allow = ["local"])),' : external("internet", internetAt)}
     ${stores.join("\n    ")}
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", service = "main")],
@@ -113,7 +115,11 @@ function workerService(
 }
 
 function storeElsewhere(binding: string, address: string): string {
-  return `(name = ${text(`store-${binding}`)}, external = (address = ${text(address)}, http = (style = host))),`;
+  return external(`store-${binding}`, address);
+}
+
+function external(name: string, address: string): string {
+  return `(name = ${text(name)}, external = (address = ${text(address)}, http = (style = host))),`;
 }
 
 function storeHere(binding: string, store: Store, compatibility: string): string {

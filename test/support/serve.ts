@@ -20,6 +20,7 @@ export interface ServeOptions {
   readonly standIns?: Readonly<Record<string, string>>;
   readonly door?: string | undefined;
   readonly storesAt?: Readonly<Partial<Record<Store, string>>>;
+  readonly internetAt?: string;
 }
 
 export class Server extends WorkerdProcess {
@@ -31,7 +32,7 @@ export class Server extends WorkerdProcess {
 
   /** Over whatever was served and stored here before. */
   async deploy(options: ServeOptions): Promise<void> {
-    const { objectsOf, floodLimit, standIns = {}, door, storesAt = {} } = options;
+    const { objectsOf, floodLimit, standIns = {}, door, storesAt = {}, internetAt } = options;
     const build = options.build ?? (await todaysBuild());
     await this.kill9();
     this.#bring(build, "bundle");
@@ -39,7 +40,7 @@ export class Server extends WorkerdProcess {
     const settings = { ...testSettings, ...options.settings };
     guardKey(settings.UPSTREAM_API_KEY);
     this.configure(
-      workerdConfig({ build, objectsOf, disk: this.disk, settings, floodLimit, standIns, door, storesAt }),
+      workerdConfig({ build, objectsOf, disk: this.disk, settings, floodLimit, standIns, door, storesAt, internetAt }),
     );
     await this.restart();
   }

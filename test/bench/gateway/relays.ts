@@ -60,7 +60,8 @@ const relays: readonly Relay[] = [
   { row: "run, without the meter", measured: "unmetered", beside: withLeast, requests: runs },
   { row: "run, with quota", measured: gateway, beside: ["passthrough", "floor"], requests: runs },
   { row: "load balancing, at the platform", measured: "balanced", beside: bare, requests: balancedByKey },
-  { row: "load balancing, with quota", measured: "balanced", beside: ["passthrough", "floor"], requests: balanced },
+  { row: "load balancing, with quota", measured: "named", beside: ["passthrough", "floor"], requests: balanced },
+  { row: "load balancing, with quota and platform", measured: "balanced", beside: bare, requests: balanced },
   { row: "runsync, answered from the cache", measured: gateway, beside: bare, requests: hits },
   { row: "a picture of 64 KB", measured: gateway, beside: bare, requests: pictures },
 ];

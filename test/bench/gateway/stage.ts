@@ -6,8 +6,11 @@ import { testSettings } from "../../support/settings.ts";
 import { serveBare } from "./bare-worker.ts";
 import { workerSource } from "./workers/source.ts";
 
-/** `balanced` is the gateway with the embedded platform, whose endpoint has the upstream for its one worker. `unmetered` is the gateway with a meter that admits everybody and stores nothing. */
-export type Subject = "passthrough" | "least" | "floor" | "gateway" | "unmetered" | "balanced";
+/**
+ * `unmetered` is the gateway with a meter that admits everybody and stores nothing. `balanced` has the embedded platform,
+ * whose endpoint has the upstream for its one worker; for `named` every host of the internet is the upstream.
+ */
+export type Subject = "passthrough" | "least" | "floor" | "gateway" | "unmetered" | "balanced" | "named";
 
 /** As a table calls them. */
 export const subjectNames: Readonly<Record<Subject, string>> = {
@@ -17,6 +20,7 @@ export const subjectNames: Readonly<Record<Subject, string>> = {
   gateway: "Sluice",
   unmetered: "Sluice, without the meter",
   balanced: "Sluice, with its platform",
+  named: "Sluice, before a named host",
 };
 
 /** What the catalog does not know and the operator opened: its input is not judged. */
@@ -42,9 +46,14 @@ export class Stage {
     const gateway = await serveGateway(upstream);
     const unmetered = await serveGateway(upstream, { standIns: { USER_METER: workerSource("no-meter") } });
     const balanced = await serveBalanced(upstream);
+    const named = await serveGateway(
+      upstream,
+      { internetAt: new URL(upstream.url).host },
+      "https://models.example.com",
+    );
     const tokens: string[] = [];
     for (let n = 0; n < payers; n++) tokens.push(await mint(gateway, `payer-${n}`));
-    return new Stage(upstream, { passthrough, least, floor, gateway, unmetered, balanced }, tokens);
+    return new Stage(upstream, { passthrough, least, floor, gateway, unmetered, balanced, named }, tokens);
   }
 
   async strike(): Promise<void> {
@@ -54,9 +63,13 @@ export class Stage {
 }
 
 /** As a deployment before a real upstream is, with a plan that refuses nobody. */
-export async function serveGateway(upstream: Pick<WorkerdProcess, "url">, options: ServeOptions = {}): Promise<Server> {
+export async function serveGateway(
+  upstream: Pick<WorkerdProcess, "url">,
+  options: ServeOptions = {},
+  url = upstream.url,
+): Promise<Server> {
   const settings = {
-    UPSTREAM_URL: upstream.url,
+    UPSTREAM_URL: url,
     UPSTREAM_API_KEY: "key-of-the-upstream-0123456789abcdef",
     MEDIA_HOSTS: new URL(upstream.url).host,
     // Else no notice would be asked for, which a deployment does.
