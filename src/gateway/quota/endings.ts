@@ -103,7 +103,7 @@ export class Endings {
   }
 
   #settle(job: Job, ending: Ending, now: number): void {
-    if (job.endedAt !== null && !job.assumed) return;
+    if (job.endedAt !== null && !job.assumed && !wasEarlierRuns(job, ending)) return;
     const said = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
     const charge = ending.isUnproven ? { ...said, assumed: true } : said;
     /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
@@ -274,7 +274,15 @@ function isBefore(askedAt: number, at: number, now: number): boolean {
 /** Nothing of it is news. */
 function isSettled(job: Job, { status, media = [] }: Ending): boolean {
   if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
-  return job.endedAt === null ? job.seen === status : job.assumed === 0;
+  return job.endedAt === null ? job.seen === status : job.assumed === 0 && !wasEarlierRuns(job, { status });
+}
+
+/**
+ * What failed completes by a retry alone: so the failure that ended this retry was the earlier run's, seen late or by a
+ * clock that was set back.
+ */
+function wasEarlierRuns({ retryOf, status }: Job, ending: Pick<Ending, "status">): boolean {
+  return retryOf !== null && status === "FAILED" && ending.status === "COMPLETED";
 }
 
 /** The output in a webhook's body: it is handed out to the client, just as a status answer is. */

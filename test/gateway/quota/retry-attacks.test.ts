@@ -162,6 +162,18 @@ it("a retry of a job that had timed out, in doubt and assumed to be lost, is cha
   expect(await totals()).toEqual({ known: 9000, assumed: 0, reserved: 0 });
 });
 
+it("fault of torture: a retry that an earlier run's failure ended is charged what it became, once", async () => {
+  const first = await accepted();
+  await seen(first, noon + 1, "FAILED");
+  await at(noon + 10);
+  await accepted(again(first));
+  await seen(first, noon + 11, "FAILED");
+  await seen(first, noon + 20, "COMPLETED");
+  expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  for (const now of [noon + 21, noon + 22]) await seen(first, now, "COMPLETED", 7202);
+  expect(await totals()).toEqual({ known: 7202, assumed: 0, reserved: 0 });
+});
+
 it("attack: the end of a retry in doubt, told twice and without its id, is charged once", async () => {
   const first = await admitted({ reserveMicroUsd: 0 });
   await admitted({ ...again(first), reserveMicroUsd: 0 });
