@@ -47,7 +47,7 @@ export class MeterAlarm {
     this.#ctx = ctx;
     this.#meter = meter;
     const { stores, errands, clock } = meter;
-    this.#lastAt = stores.activeAt;
+    this.#lastAt = stores.seenAt;
     const ended = () => this.#armBeside();
     this.#telling = new BesideAlarm(atOnce, ended);
     this.#paying = new BesideAlarm(atOnce, ended);

@@ -22,6 +22,7 @@ import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.
 
 /** The most rows that a waking object has to count. */
 const maxUncounted = 500;
+const minuteMs = 60_000;
 /** How long a webhook's body may take before the meter asks for it. */
 const bringMs = 10_000;
 const truthMs = 60_000;
@@ -88,6 +89,10 @@ export class MeterStores {
   }
   get activeAt(): number {
     return this.#open.activeAt;
+  }
+  /** The latest that is known of the clock, as of when this object woke. */
+  get seenAt(): number {
+    return this.#open.seenAt;
   }
 
   /** Whether it was admitted before; asked of each, and mostly answered without a look at any row. */
@@ -177,6 +182,7 @@ export class MeterStores {
       turn: this.#open.turn,
       newest: this.#open.newest,
       activeAt: this.#open.activeAt,
+      seenAt: now - (now % minuteMs),
       alarmAt: this.alarmAt,
       payer: this.counters.payer.json(now),
       ended: this.jobs.endedCounts,

@@ -26,6 +26,8 @@ export interface State {
   readonly newest: string;
   /** The last sign of life. */
   readonly activeAt: number;
+  /** What the clock said, to the minute, when this was written: it may have run ahead. */
+  readonly seenAt?: number;
   /** When the alarm rings, or rang. */
   readonly alarmAt: number | null;
   readonly tables: readonly TableName[];
@@ -90,7 +92,8 @@ export function wake(sql: SqlStorage) {
     lastClaim = claimOf(job);
     if (isOwedToBudget(job)) stores.leases.scheduleReport(dayOf(job.admittedAt), job.admittedAt);
   }
-  return { ...stores, lastClaim, turn, newest, activeAt, countedTurn: state.turn, json: "" };
+  const seenAt = Math.max(activeAt, state.seenAt ?? 0);
+  return { ...stores, lastClaim, turn, newest, activeAt, seenAt, countedTurn: state.turn, json: "" };
 }
 
 /** A share of a network's is another meter's job, which reports it. */

@@ -305,6 +305,18 @@ describe("a clock that is set back by an hour", () => {
       expect(world.now).toBeLessThan(noon);
     }));
 
+  it("lets no webhook wait for it that came while the clock ran ahead, in an object that died then", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url });
+      world.now += hourMs;
+      planted.meter.settle(ending(admission, { upstreamId: "ref" }));
+      planted.meter.notify(admission, body);
+      planted.evict();
+      setBack(planted);
+      await planted.ringUntil(() => sent.length > 0);
+      expect(world.now).toBeLessThan(noon + hourMs / 2);
+    }));
+
   it("shortens no job, however often its meter wakes before the clock has caught up", () =>
     planted(async (planted) => {
       const admission = await bound(planted, { ttlMs: 3 * hourMs });
