@@ -67,7 +67,7 @@ describeInChromium("the playground", () => {
     expect(faults).toEqual([]);
   });
 
-  it("has a form for every model, and runs each with what it requires to its end", { timeout: 120_000 }, async () => {
+  it("has a form for every model, and runs each with what it requires to its end", { timeout: 300_000 }, async () => {
     const { models } = (await (await fetch(`${server.url}/models`)).json()) as {
       models: { id: string; kind: string }[];
     };

@@ -11,7 +11,7 @@ import { testSettings } from "../support/settings.ts";
 import { openChromium } from "./chromium.ts";
 
 /** A busy machine takes its time to draw a picture. */
-export const patience = { timeout: 20_000 };
+export const patience = { timeout: 45_000 };
 export const cheapest = "black-forest-labs-flux-1-schnell";
 export const picture = {
   name: "picture.jpg",
