@@ -2,8 +2,9 @@
 import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
 import { readBounded } from "../../http/small-body.ts";
-import { type ByteRange, readContentRange, readRange, resolveRange, writeRange } from "./byte-range.ts";
+import { type ByteRange, readContentRange, resolveRange, writeRange } from "./byte-range.ts";
 import { FileCache } from "./file-cache.ts";
+import { conditionalRange, etagOf, isKnown } from "./file-tag.ts";
 import type { Media } from "./media.ts";
 import { rejoin } from "./media-body.ts";
 import type { MediaKey } from "./media-key.ts";
@@ -31,7 +32,7 @@ export interface Retrieval {
 export async function retrieve(retrieval: Retrieval): Promise<Response> {
   const { request, key } = retrieval;
   const etag = etagOf(key);
-  if (matches(request.headers.get("If-None-Match"), etag)) return answer(retrieval, null, 304, {});
+  if (isKnown(request.headers, etag)) return answer(retrieval, null, 304, {});
   if (retrieval.isCachedInFront) return finish(retrieval, await whole(retrieval));
   const range = request.method === "GET" ? conditionalRange(request.headers, etag) : undefined;
   const cached = await fromCache(retrieval, range);
@@ -45,22 +46,6 @@ async function finish({ request }: Retrieval, response: Response): Promise<Respo
   if (request.method !== "HEAD") return response;
   await response.body?.cancel().catch(() => {});
   return new Response(null, response);
-}
-
-function etagOf({ text }: MediaKey): string {
-  return `"${text}"`;
-}
-
-function matches(header: string | null, etag: string): boolean {
-  if (header === null) return false;
-  return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
-}
-
-/** `If-Range` with another tag asks for the whole. */
-function conditionalRange(headers: Headers, etag: string): ByteRange | undefined {
-  const ifRange = headers.get("If-Range");
-  if (ifRange !== null && ifRange !== etag) return undefined;
-  return readRange(headers.get("Range") ?? undefined);
 }
 
 async function fromCache(retrieval: Retrieval, range: ByteRange | undefined): Promise<Response | undefined> {

@@ -1,7 +1,8 @@
 // `GET, HEAD /uploads/:key`: out of the bucket, whole or a range of it.
 import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
-import { type ByteRange, readRange, resolveRange } from "../media/byte-range.ts";
+import { type ByteRange, resolveRange } from "../media/byte-range.ts";
+import { conditionalRange, etagOf, isKnown } from "../media/file-tag.ts";
 import { setPublic } from "../media/public-file.ts";
 import { uploadFile } from "../quota/upload-file.ts";
 import { bucketAway } from "./bucket.ts";
@@ -19,17 +20,14 @@ export interface Serving {
 
 export const unknownUpload = new Problem("NOT_FOUND", "There is no such upload.");
 
-/** A file is written once: its tag is its key. */
-const etagOf = ({ text }: UploadKey) => `"${text}"`;
-
 export async function serveFile(serving: Serving): Promise<Response> {
   const { bucket, key, request } = serving;
   const name = uploadFile(key.text);
-  const isKnown = matches(request.headers.get("If-None-Match"), etagOf(key));
-  if (request.method === "HEAD" || isKnown) {
+  const isUnchanged = isKnown(request.headers, etagOf(key));
+  if (request.method === "HEAD" || isUnchanged) {
     const object = await bucket.head(name).catch(away);
     if (!object) throw unknownUpload;
-    return isKnown ? answer(serving, null, 304, {}) : answer(serving, null, 200, fileHeaders(key, object.size));
+    return isUnchanged ? answer(serving, null, 304, {}) : answer(serving, null, 200, fileHeaders(key, object.size));
   }
   const range = serving.isCachedInFront ? undefined : conditionalRange(request.headers, etagOf(key));
   if (range) return serveRange(serving, name, range);
@@ -57,18 +55,6 @@ async function serveRange(serving: Serving, name: string, range: ByteRange): Pro
 
 function away(): never {
   throw bucketAway();
-}
-
-function matches(header: string | null, etag: string): boolean {
-  if (header === null) return false;
-  return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
-}
-
-/** `If-Range` with another tag asks for the whole. */
-function conditionalRange(headers: Headers, etag: string): ByteRange | undefined {
-  const ifRange = headers.get("If-Range");
-  if (ifRange !== null && ifRange !== etag) return undefined;
-  return readRange(headers.get("Range") ?? undefined);
 }
 
 /** The name is ours, and so is the type: nothing of what was sent but its bytes. */
