@@ -103,7 +103,7 @@ export class Endings {
   }
 
   #settle(job: Job, ending: Ending, now: number): void {
-    if (job.endedAt !== null && !job.assumed && !wasEarlierRuns(job, ending)) return;
+    if (isSure(job, ending)) return;
     const said = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
     const charge = ending.isUnproven ? { ...said, assumed: true } : said;
     /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
@@ -274,7 +274,12 @@ function isBefore(askedAt: number, at: number, now: number): boolean {
 /** Nothing of it is news. */
 function isSettled(job: Job, { status, media = [] }: Ending): boolean {
   if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
-  return job.endedAt === null ? job.seen === status : job.assumed === 0 && !wasEarlierRuns(job, { status });
+  return job.endedAt === null ? job.seen === status : isSure(job, { status });
+}
+
+/** It has ended, and what it was charged stays. */
+function isSure(job: Job, ending: Pick<Ending, "status">): boolean {
+  return job.endedAt !== null && job.assumed === 0 && !wasEarlierRuns(job, ending);
 }
 
 /**

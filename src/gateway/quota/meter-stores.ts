@@ -14,7 +14,7 @@ import { keptDays, type Leases } from "./leases.ts";
 import type { PlanClaim } from "./metering.ts";
 import type { NetworkEnds, ShareEnd } from "./network-ends.ts";
 import type { Outbox } from "./outbox.ts";
-import { dayOf } from "./periods.ts";
+import { dayOf, minuteMs } from "./periods.ts";
 import type { Revocations } from "./revocations.ts";
 import type { SpendByDay } from "./spend.ts";
 import type { UploadRows } from "./upload-rows.ts";
@@ -22,7 +22,6 @@ import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.
 
 /** The most rows that a waking object has to count. */
 const maxUncounted = 500;
-const minuteMs = 60_000;
 /** How long a webhook's body may take before the meter asks for it. */
 const bringMs = 10_000;
 const truthMs = 60_000;

@@ -1,7 +1,7 @@
 // The time that quotas count by: windows that slide, and the calendar in UTC.
 
 const secondMs = 1000;
-const minuteMs = 60 * secondMs;
+export const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
