@@ -24,9 +24,15 @@ export class Bindings {
     if (!job || isOfAnother(job, upstreamId)) return;
     if (job.guessed === 1) this.#stores.transaction(() => this.#prove(job, upstreamId, now));
     if (job.boundAt !== null) return;
-    const isAlone = job.idempotencyKey === null && job.retryOf === null;
+    const isAlone = job.idempotencyKey === null && job.retryOf === null && job.endedAt === null;
     if (isAlone) this.#stores.single(() => this.#bind(job, upstreamId, now));
-    else this.#stores.transaction(() => this.#bind(job, upstreamId, now));
+    else this.#stores.transaction(() => this.#bindAtLast(job, upstreamId, now));
+  }
+
+  /** Where its end was assumed before its id was known, the truth can be asked for now. */
+  #bindAtLast(job: Job, upstreamId: string, now: number): void {
+    this.#bind(job, upstreamId, now);
+    if (job.endedAt !== null) this.#stores.debts.owe(job.admission, "untold", now, now);
   }
 
   #bind(job: Job, upstreamId: string, now: number): void {
@@ -39,6 +45,7 @@ export class Bindings {
     const { owner, idempotencyKey, admission } = job;
     if (idempotencyKey !== null) this.#stores.idempotency.bind(owner, idempotencyKey, admission, upstreamId);
     if (job.retryOf !== null) this.#chain.accept(job, now);
+    if (job.endedAt !== null && job.noticed === 0) this.#stores.oweWebhook(job, now);
   }
 
   /**

@@ -3,6 +3,7 @@
 // An admission writes one row and nothing else. The counters in memory include it at once; their stored copy (the row
 // of `state`) is written with the next transaction. An object that wakes in between adds the rows that the copy does
 // not include.
+import { limits } from "../../contract/limits.ts";
 import type { Settings } from "./account-settings.ts";
 import type { Counters } from "./counters.ts";
 import type { Debts } from "./debts.ts";
@@ -217,7 +218,7 @@ export class MeterStores {
     this.change(job, () => (job.endedAt === null ? this.jobs.end(job, end) : this.jobs.correct(job, end)));
     if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, end, now);
-    if (job.noticed === 0) this.#oweWebhook(job, now);
+    if (job.noticed === 0) this.oweWebhook(job, now);
     for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
   }
 
@@ -245,12 +246,13 @@ export class MeterStores {
 
   /**
    * The request that saw the end brings the webhook's body in a moment. After an assumed end, wait longer: the true
-   * answer may still come.
+   * answer may still come. Of a job without an id there is nothing to tell until one is known, as long as the upstream
+   * would keep it.
    */
-  #oweWebhook({ admission, webhook, upstreamId, assumed }: Job, now: number): void {
+  oweWebhook({ admission, webhook, upstreamId, assumed }: Job, now: number): void {
     if (webhook === null) return;
-    if (upstreamId === null) this.outbox.forgetInput(admission);
-    else this.debts.owe(admission, "webhook", now, now + (assumed ? truthMs : bringMs));
+    if (upstreamId !== null) this.debts.owe(admission, "webhook", now, now + (assumed ? truthMs : bringMs));
+    else if (this.outbox.hasInput(admission)) this.debts.owe(admission, "input", now, now + limits.runRetentionMs);
   }
 
   /** By the rows; answers which counters were something else. */

@@ -52,6 +52,10 @@ export class Outbox {
     this.#bodies.add(inputOf(admission), input);
   }
 
+  hasInput(admission: string): boolean {
+    return this.#tables.has("outbox") && this.#bodies.bytesOf(inputOf(admission)) > 0;
+  }
+
   forgetInput(admission: string): void {
     if (this.#tables.has("outbox")) this.#bodies.remove(inputOf(admission));
   }

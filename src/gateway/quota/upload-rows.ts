@@ -105,8 +105,22 @@ export class UploadRows {
     return rows.map(({ key }) => key);
   }
 
+  /** But one that was written again while it was removed. */
   filesRemoved(keys: readonly string[]): void {
-    for (const key of keys) this.#sql.exec("DELETE FROM uploads WHERE key = ? AND state = 'over'", key);
+    const remove = "DELETE FROM uploads WHERE key = ? AND state = 'over' AND tries > 0";
+    for (const key of keys) this.#sql.exec(remove, key);
+    this.#due.read();
+  }
+
+  /** A PUT has outlived its upload, and has written the file. It is removed, or removed again. */
+  oweRemoval(key: string, now: number): void {
+    this.#tables.need("uploads");
+    const nobody = [key, "", "", null, "", 1, "over", 0, now, now, 0, now];
+    this.#sql.exec(
+      `INSERT INTO uploads (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (key) DO UPDATE SET dueAt = MAX(busyUntil, excluded.dueAt), tries = 0`,
+      ...nobody,
+    );
     this.#due.read();
   }
 

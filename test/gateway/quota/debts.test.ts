@@ -215,6 +215,63 @@ describe("fault M3: a job whose end is assumed", () => {
     }));
 });
 
+describe("a job whose id is told after its end was assumed", () => {
+  const lost = async (planted: Planted, change: Parameters<typeof request>[0] = {}) => {
+    const job = request(change);
+    await planted.meter.admit(job);
+    await planted.ringUntil(() => isEnded(planted, job.admission));
+    return job.admission;
+  };
+
+  it("tells its webhook what became of it, with the input", () =>
+    planted(async (planted) => {
+      const admission = await lost(planted, { webhook: url, webhookInput: '{"prompt":"a cat"}' });
+      world.ask = async () => done;
+      planted.meter.bind([{ admission, upstreamId: "ref" }]);
+      planted.evict();
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([JSON.stringify({ ...JSON.parse(body), webhook: url, input: { prompt: "a cat" } })]);
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(sent).toHaveLength(1);
+    }));
+
+  it("tells its webhook that it timed out, where nobody knows more", () =>
+    planted(async (planted) => {
+      const admission = await lost(planted, { webhook: url });
+      world.ask = async () => "unknown";
+      planted.meter.bind([{ admission, upstreamId: "ref" }]);
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([toldOf(JSON.stringify({ id: admission, status: "TIMED_OUT" }))]);
+    }));
+
+  it("tells its webhook where an answer under way was the first to say the id", () =>
+    planted(async (planted) => {
+      const admission = await lost(planted, { webhook: url });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "IN_PROGRESS" }));
+      world.ask = async () => done;
+      await planted.ringUntil(() => sent.length > 0);
+      expect(sent).toEqual([toldOf(body)]);
+    }));
+
+  it("is charged what it cost, by the meter's own question", () =>
+    planted(async (planted) => {
+      const admission = await lost(planted);
+      world.ask = async () => done;
+      planted.meter.bind([{ admission, upstreamId: "ref" }]);
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(planted.meter.job(admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
+    }));
+
+  it("keeps no input once the upstream would have forgotten it", () =>
+    planted(async (planted) => {
+      const admission = await lost(planted, { webhook: url, webhookInput: '{"prompt":"a cat"}' });
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(world.now).toBeLessThan(noon + limits.runRetentionMs + hourMs);
+      expect(planted.state.storage.sql.exec("SELECT * FROM outbox_bodies").toArray()).toEqual([]);
+      expect(planted.meter.job(admission)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
+    }));
+});
+
 describe("a job whose end a notice alone told", () => {
   const noticed = (admission: string) => ending(admission, { upstreamId: "ref", isUntold: true });
 

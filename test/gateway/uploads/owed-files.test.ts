@@ -48,6 +48,28 @@ describe("a file that nothing settled", () => {
     expect(await filesInBucket()).toEqual([]);
   });
 
+  it("is removed where a clock that ran ahead ended the upload while it was written, and the bucket was away then", async () => {
+    const announced = await user.announced(token);
+    const prototype = Object.getPrototypeOf(env.MEDIA);
+    const put = prototype.put;
+    const writing = vi.spyOn(prototype, "put").mockImplementation(async function (this: R2Bucket, ...args) {
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 16 * 60_000 });
+      await ring("user:ada");
+      return put.apply(this, args);
+    });
+    const away = vi
+      .spyOn(prototype, "delete")
+      .mockResolvedValueOnce(undefined)
+      .mockRejectedValueOnce(new Error("away"));
+    await expectProblem(await user.put(announced, jpeg(1000)), "GONE");
+    writing.mockRestore();
+    expect(away).toHaveBeenCalledTimes(2);
+    expect(await filesInBucket()).toHaveLength(1);
+    await ring("user:ada");
+    expect(await filesInBucket()).toEqual([]);
+    expect(await user.used(token)).toEqual({ "token-bytes-day": [0, 0], "token-stored": [0, 0] });
+  });
+
   it("is tried again where the bucket is away, ever more seldom", async () => {
     const { id } = await user.uploaded(token, jpeg(1000), { ttlSeconds: 1800 });
     const start = Date.now() + 1_800_000;
