@@ -17,18 +17,29 @@ export type Handle<C, P extends Schema, Q extends Schema, B extends Schema> = (
   said: Said<P, Q, B>,
 ) => Response | Promise<Response>;
 
-/** Makes the call, and runs the guards in order, as one middleware. */
-export function guarded<Base, C extends Base>(
+/** Makes the call, and runs the guards in order. */
+function prepared<Base, C extends Base>(
   callOf: (c: Context<CallEnv<Base>>) => C,
   guards: readonly GuardOf<C>[],
-): MiddlewareHandler<CallEnv<Base>> {
-  return async (c, next) => {
+): (c: Context<CallEnv<Base>>) => Promise<C> {
+  return async (c) => {
     const call = callOf(c);
-    c.set("call", call);
     for (const guard of guards) {
       const waiting = guard(call);
       if (waiting) await waiting;
     }
+    return call;
+  };
+}
+
+/** The same in front of a whole wing, as one middleware. */
+export function guarded<Base, C extends Base>(
+  callOf: (c: Context<CallEnv<Base>>) => C,
+  guards: readonly GuardOf<C>[],
+): MiddlewareHandler<CallEnv<Base>> {
+  const prepare = prepared(callOf, guards);
+  return async (c, next) => {
+    c.set("call", await prepare(c));
     await next();
   };
 }
@@ -39,8 +50,7 @@ export function routesFor<Base, C extends Base>(callOf: (c: Context<CallEnv<Base
     statement: Statement<P, Q, B>,
     guards: readonly GuardOf<C>[],
     handle: Handle<C, P, Q, B>,
-  ): Route<CallEnv<Base>> =>
-    route<CallEnv<Base>, P, Q, B>(statement, [guarded(callOf, guards)], (c, said) => handle(c.get("call") as C, said));
+  ): Route<CallEnv<Base>> => route<CallEnv<Base>, C, P, Q, B>(statement, prepared(callOf, guards), handle);
 }
 
 /** Whose shape errors have from here on. */

@@ -41,9 +41,13 @@ function restOf(url: string, mount: string): string | undefined {
   return rest.startsWith("/") ? rest : undefined;
 }
 
+/** A path without these stays below its base; to read any other is dearer. */
+const mayLeaveBase = /\\|\s|\/(\.|%2e)/i;
+
 /** A path that leads out of the base is no path of its. */
 function targetOf({ request, base, mount }: Passage): string {
   const rest = restOf(request.url, mount);
+  if (rest !== undefined && !mayLeaveBase.test(rest)) return base + rest;
   const target = rest === undefined ? "" : new URL(base + rest).href;
   if (!target.startsWith(`${new URL(base).href.replace(/\/$/, "")}/`)) {
     throw new Problem("NOT_FOUND", "There is no such path.");
@@ -61,6 +65,9 @@ export async function passOn(passage: Passage): Promise<Passed> {
   const stated = statedLength(request.headers);
   if (stated !== undefined && stated > limitBytes) throw bodyProblem("too-large", limitBytes);
   const cut = new AbortController();
+  // On a small call `AbortSignal.any` would cost a tenth of all that is done.
+  if (request.signal.aborted) cut.abort(brokenOff);
+  else request.signal.addEventListener("abort", () => cut.abort(brokenOff), { once: true });
   // It is let go of with the exchange: an answer that is not read here ends unnoticed.
   const timer = setTimeout(() => cut.abort(tooSlow), limitMs);
   const upload = request.body && stated === undefined ? counted(request, request.body, cut) : undefined;
@@ -71,11 +78,12 @@ export async function passOn(passage: Passage): Promise<Passed> {
     redirect: "manual",
     // One caller's answer is never another's, whatever its path looks like to a cache.
     cache: "no-store",
-    signal: AbortSignal.any([request.signal, cut.signal]),
+    signal: cut.signal,
     ...(body && { body }),
   };
   try {
-    const response = await Promise.race([send(target, init), ...(upload ? [upload.fault] : [])]);
+    const answered = send(target, init);
+    const response = await (upload ? Promise.race([answered, upload.fault]) : answered);
     return await answerOf(passage, target, response, timer);
   } catch (error) {
     clearTimeout(timer);

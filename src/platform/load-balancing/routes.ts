@@ -33,7 +33,7 @@ export async function balance(call: PlatformCall): Promise<Response> {
   const name = call.params["endpoint"] ?? "";
   exchange.model = name;
   const affinity = affinityOf(request.headers.get("X-Runpod-Worker-Id") ?? "");
-  const worker = await workerFor(call, name, affinity);
+  const worker = chosenAtOnce(call, name, affinity) ?? (await workerFor(call, name, affinity));
   worker.inFlight += 1;
   worker.served += 1;
   const passing = passOn({
@@ -64,6 +64,19 @@ function affinityOf(value: string): Affinity | undefined {
   return worker === undefined ? undefined : { worker, strict: strict !== undefined };
 }
 
+/** A worker that is known to be healthy; what is known is asked anew beside the call. */
+function chosenAtOnce(call: PlatformCall, name: string, affinity: Affinity | undefined): Worker | undefined {
+  const pools = poolsOf(call.config);
+  const key = queueName(call.account, name);
+  const pool = pools.get(key);
+  const now = Date.now();
+  const known = pool?.isKnown(now) ? pool.choose(affinity) : undefined;
+  if (known && pool?.isDue(now)) {
+    call.waitUntil(pool.renew(() => workerUrls(call, name)).catch(() => pools.delete(key)));
+  }
+  return known;
+}
+
 /** Waits for a worker that is healthy. */
 async function workerFor(call: PlatformCall, name: string, affinity: Affinity | undefined): Promise<Worker> {
   const pools = poolsOf(call.config);
@@ -71,12 +84,6 @@ async function workerFor(call: PlatformCall, name: string, affinity: Affinity | 
   const pool = pools.get(key) ?? new Pool(call.config.signingSecrets[0] ?? "");
   const renew = () => pool.renew(() => workerUrls(call, name));
   const forget = () => pools.delete(key);
-  const now = Date.now();
-  const known = pool.isKnown(now) ? pool.choose(affinity) : undefined;
-  if (known) {
-    if (pool.isDue(now)) call.waitUntil(renew().catch(forget));
-    return known;
-  }
   if (pools.size >= most && !pools.has(key)) pools.clear();
   pools.set(key, pool);
   const over = AbortSignal.timeout(affinity?.strict ? strictMs : noWorkerMs);
