@@ -204,8 +204,8 @@ export class Errands {
   async removeFiles(keys: string[]): Promise<void> {
     const bucket = (this.#env as Partial<Env>).MEDIA;
     await bucket?.delete(keys.map(uploadFile));
-    const { stores } = this.#meter;
-    stores.transaction(() => stores.uploads.filesRemoved(keys));
+    const { stores, clock } = this.#meter;
+    stores.transaction(() => stores.uploads.filesRemoved(keys, clock()));
   }
 
   /** Whether it was received. */

@@ -92,14 +92,7 @@ export class UploadAdmissions {
     this.endOverdue();
     const { stores, clock } = this.#meter;
     const row = stores.uploads.find(key);
-    if (row?.state === "kept") return "kept";
-    if (row?.state !== "open") {
-      stores.transaction(() => {
-        stores.touch(clock());
-        stores.uploads.oweRemoval(key, clock());
-      });
-      return "over";
-    }
+    if (row?.state !== "open") return row?.state ?? "over";
     stores.transaction(() => {
       stores.uploads.keep(row);
       if (row.network !== null) this.#tell(row.key, row.network, "kept", clock());

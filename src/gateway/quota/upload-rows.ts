@@ -8,6 +8,8 @@ import type { UploadCursor, UploadRow } from "./upload-row.ts";
 interface Row extends UploadRow, Record<string, SqlStorageValue> {}
 
 const columns = "key, owner, account, network, type, bytes, state, day, createdAt, expiresAt, busyUntil, dueAt";
+/** No clock runs ahead for so long. */
+const surelyMs = 2 * 60 * 60_000;
 /** After a try that R2 refused, and twice as long after each further one. */
 const retryMs = { min: 10_000, max: 60 * 60_000 };
 
@@ -105,22 +107,18 @@ export class UploadRows {
     return rows.map(({ key }) => key);
   }
 
-  /** But one that was written again while it was removed. */
-  filesRemoved(keys: readonly string[]): void {
-    const remove = "DELETE FROM uploads WHERE key = ? AND state = 'over' AND tries > 0";
-    for (const key of keys) this.#sql.exec(remove, key);
-    this.#due.read();
-  }
-
-  /** A PUT has outlived its upload, and has written the file. It is removed, or removed again. */
-  oweRemoval(key: string, now: number): void {
-    this.#tables.need("uploads");
-    const nobody = [key, "", "", null, "", 1, "over", 0, now, now, 0, now];
-    this.#sql.exec(
-      `INSERT INTO uploads (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (key) DO UPDATE SET dueAt = MAX(busyUntil, excluded.dueAt), tries = 0`,
-      ...nobody,
-    );
+  /** If a clock that ran ahead ended them, a PUT may still write them: they are removed once more when it cannot. */
+  filesRemoved(keys: readonly string[], now: number): void {
+    const again = "UPDATE uploads SET dueAt = busyUntil + ?2 WHERE key = ?1 AND busyUntil + ?2 > ?3";
+    for (const key of keys) {
+      this.#sql.exec(
+        "DELETE FROM uploads WHERE key = ?1 AND state = 'over' AND busyUntil + ?2 <= ?3",
+        key,
+        surelyMs,
+        now,
+      );
+      this.#sql.exec(again, key, surelyMs, now);
+    }
     this.#due.read();
   }
 

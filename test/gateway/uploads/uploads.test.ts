@@ -143,6 +143,8 @@ describe("an upload", () => {
     vi.setSystemTime(Date.parse(kept.expiresAt));
     await runDurableObjectAlarm(env.USER_METER.getByName("user:ada"));
     expect(await filesInBucket()).toEqual([]);
+    vi.setSystemTime(Date.parse(kept.expiresAt) + 15 * 60_000);
+    await runDurableObjectAlarm(env.USER_METER.getByName("user:ada"));
     expect(await rows()).toBe(0);
   });
 });
