@@ -10,7 +10,7 @@ import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
 
 export async function cancel(call: JobCall): Promise<Response> {
-  const job = await ownJob(call);
+  const job = ownJob(call);
   const cached = await cachedJob(call, job);
   if (cached) return Response.json(cached);
   const left = await leaveShared(call, job);

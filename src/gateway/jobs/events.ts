@@ -33,7 +33,7 @@ export const authenticateByTicket: Guard = async (call) => {
 };
 
 export async function mintTicket(call: JobCall): Promise<Response> {
-  await ownJob(call);
+  ownJob(call);
   const { ticket, expiresAt } = ticketsOf(call.config).mint(call.principal, call.path, Date.now());
   const origin = originOf(call);
   return Response.json({ url: `${origin}${call.path}?ticket=${ticket}`, expiresAt: new Date(expiresAt).toISOString() });
@@ -43,7 +43,7 @@ export async function mintTicket(call: JobCall): Promise<Response> {
  * Streams a job's events. A worker's progress is told only on request, since it costs another upstream call per poll.
  */
 export async function events(call: JobCall, wantsProgress: boolean): Promise<Response> {
-  const job = await ownJob(call);
+  const job = ownJob(call);
   const headers = { "Content-Type": "text/event-stream" };
   // A HEAD has no body, so no stream is started.
   if (call.request.method === "HEAD") return new Response(null, { headers });

@@ -17,7 +17,7 @@ import { logUnsettled } from "./payers-meter.ts";
 import { isReported } from "./settling.ts";
 
 /** Answers 404 for a handle that is not this caller's job of this model. */
-export async function ownJob(call: JobCall): Promise<JobRef> {
+export function ownJob(call: JobCall): JobRef {
   const job = handlesOf(call.config).verify(jobKey(call), call.handle);
   if (!job) throw new Problem("JOB_NOT_FOUND", "job not found");
   return job;
@@ -25,7 +25,7 @@ export async function ownJob(call: JobCall): Promise<JobRef> {
 
 /** With a `ttl` the job's life is shortened or prolonged, unless others share the job. */
 export async function status(call: JobCall, ttlMs?: number): Promise<Response> {
-  const job = await ownJob(call);
+  const job = ownJob(call);
   const isAlone = ttlMs !== undefined && (await isUnshared(call, job));
   return followJob(call, job, call.handle, undefined, isAlone ? ttlMs : undefined);
 }
@@ -38,7 +38,7 @@ async function isUnshared(call: JobCall, { upstreamId, admission }: JobRef): Pro
 }
 
 export async function statusSync(call: JobCall, waitMs: number): Promise<Response> {
-  const job = await ownJob(call);
+  const job = ownJob(call);
   return followJob(call, job, call.handle, waitMs);
 }
 
@@ -50,8 +50,8 @@ export async function followJob(
   waitMs?: number,
   ttlMs?: number,
 ): Promise<Response> {
-  const cached = await cachedJob(call, job);
-  if (cached) return Response.json(cached);
+  const cached = cachedJob(call, job);
+  if (cached) return Response.json(await cached);
   const { upstream, request } = call;
   const answered = await (waitMs === undefined
     ? upstream.status(job.upstreamId, undefined, ttlMs)
@@ -108,9 +108,9 @@ function bareEnd(known: KnownEnd | undefined): UpstreamJob | undefined {
 
 /** Chunks pass untouched: they carry no id. The payer's meter hears of the first before it leaves. */
 export async function stream(call: JobCall, waitMs: number, format: string | undefined): Promise<Response> {
-  const job = await ownJob(call);
-  const cached = await cachedJob(call, job);
-  if (cached) return Response.json(format === "array" ? [] : { status: cached.status, stream: [] });
+  const job = ownJob(call);
+  const cached = cachedJob(call, job);
+  if (cached) return Response.json(format === "array" ? [] : { status: (await cached).status, stream: [] });
   const answered = await call.upstream.stream(job.upstreamId, waitMs, call.request.signal);
   const opened = format === "array" ? { whole: await readObject(answered) } : await openObject(answered);
   if ("large" in opened) return streamLarge(call, job, opened.large);

@@ -23,7 +23,7 @@ const notHeld = new Problem(
 );
 
 export async function retry(call: JobCall): Promise<Response> {
-  const job = await ownJob(call);
+  const job = ownJob(call);
   if (await cachedJob(call, job)) throw notFailed;
   const shared = mayShare(call) ? await sharingOf(call, job) : "alone";
   return shared === "alone" ? survivesDisconnect(call, runAgain(call, job)) : submitAnew(call, job, shared.request);

@@ -108,10 +108,14 @@ interface Unanswered {
 }
 
 /** While keys are changed a job may be known by the old one only. What carries no body submits nothing. */
-async function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome> {
+function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome> {
   const [newest = "", ...older] = upstream.keys;
-  let outcome = await attempt(upstream, newest, call);
-  if (call.body !== undefined) return outcome;
+  const attempted = attempt(upstream, newest, call);
+  return older.length === 0 || call.body !== undefined ? attempted : orByOlder(older, upstream, call, attempted);
+}
+
+async function orByOlder(older: readonly string[], upstream: Upstream, call: Call, attempted: Promise<Outcome>) {
+  let outcome = await attempted;
   for (const key of older) {
     if ("problem" in outcome || !refusesKey(outcome.response)) break;
     await dropBody(outcome);
