@@ -143,7 +143,7 @@ describe("an upload", () => {
     vi.setSystemTime(Date.parse(kept.expiresAt));
     await runDurableObjectAlarm(env.USER_METER.getByName("user:ada"));
     expect(await filesInBucket()).toEqual([]);
-    vi.setSystemTime(Date.parse(kept.expiresAt) + 15 * 60_000);
+    vi.setSystemTime(Date.parse(kept.expiresAt) + 16 * 60_000);
     await runDurableObjectAlarm(env.USER_METER.getByName("user:ada"));
     expect(await rows()).toBe(0);
   });
