@@ -72,7 +72,8 @@ describe("a document", () => {
       asked("a run", "least gateway"),
       asked("a hit", "bare passthrough"),
     ];
-    expect(markdown(briefRelays({ columns, rows })).split("\n").slice(2)).toEqual([
+    const brief = briefRelays({ columns, rows }, ["a run", "a hit"]);
+    expect(markdown(brief).split("\n").slice(2)).toEqual([
       "| a run | 7 | 1 | least gateway | 2.00× (2.00 to 2.00) |",
       "| a hit | 7 | 1 | bare passthrough | 2.00× (2.00 to 2.00) |",
     ]);
