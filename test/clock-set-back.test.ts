@@ -175,9 +175,8 @@ describe("fault L2: within one request", () => {
   });
 
   it("a client in doubt is let go", async () => {
-    const ahead = new ReadAhead(new Promise(() => {}));
-    ahead.brought(300 * 1024, 0);
-    for (let reads = 0; reads < 2; reads++) ahead.brought(1024, 0);
+    const ahead = new ReadAhead(new Promise(() => {}), false);
+    for (let reads = 0; reads < 100; reads++) ahead.brought(4 * 1024, 0);
     vi.setSystemTime(eleven);
     const may = ahead.mayRead();
     await vi.advanceTimersToNextTimerAsync();

@@ -16,14 +16,13 @@ import type { StreamUsage } from "./stream-usage.ts";
  * first.
  */
 const guardedBytes = 16 * 1024;
+/** They come fast if they take less. */
+const fastMs = 100;
 /** The read buffer grows while reads fill it. */
 const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
 /** After this many small pieces in a row the runtime takes over. */
 const smallPieces = 8;
-/** How much a read of the copy waits for: more if the stream is fast, since large reads cost less. */
-const copyBytes = { least: 2 * 1024, fast: 8 * 1024, most: 32 * 1024 };
-const fastMs = 10;
-/** A read that takes as long had to wait for its bytes. */
+/** A read that takes as long has to wait for its bytes. */
 const thereMs = 50;
 
 export class GuardedEvents {
@@ -37,9 +36,11 @@ export class GuardedEvents {
   readonly #found = new AbortController();
   readonly #letGo = new AbortController();
   /**
-   * The size of the read under way: if the stream is cut, up to this much passed to the client without being counted.
+   * What the read under way waits for: if the stream is cut, less than this passed to the client without being counted.
    */
   #unseenBytes = 0;
+  /** The first bytes came fast: the rest is taken to do so as well. */
+  #isFast = false;
   /** Nothing more goes to the client. */
   readonly #passingOver: AbortSignal;
   /** Nothing more is read: our key was found, or the client left and cannot come back for the rest. */
@@ -88,9 +89,11 @@ export class GuardedEvents {
     listen(this.#passingOver, listening, (reason) => client.letGo(reason));
     listen(client.gone, listening, (reason) => this.#letGo.abort(reason));
     const guarded = new SecretStream(this.#search);
+    let begunAt: number | undefined;
     try {
       for (let passed = 0; ; ) {
         const { piece, isLast } = await pieces.next();
+        begunAt ??= Date.now();
         this.#readingOver.throwIfAborted();
         const clear = guarded.take(piece);
         if (!clear) throw this.#endAtKey();
@@ -102,6 +105,7 @@ export class GuardedEvents {
         if (isClear && pieces.areSmall && !this.#passingOver.aborted) {
           pieces.releaseLock();
           client.releaseLock();
+          this.#isFast = Date.now() - begunAt < fastMs;
           return true;
         }
       }
@@ -130,6 +134,8 @@ export class GuardedEvents {
 
   /** The rest goes by itself, and its copy is read. */
   async #passOn(seen: StreamUsage): Promise<void> {
+    // Of pieces that wait, the second branch holds no more than they have, the first the room that was made for each. So
+    // the second is the copy, which always waits for a while; what waits for the client is limited by `ReadAhead`.
     const [passing, copy] = this.#events.tee();
     const passed = passing.pipeTo(this.#writable, { signal: this.#passingOver });
     passed.catch((error) => this.#letGo.abort(error)).then(this.#stopped.resolve);
@@ -156,23 +162,23 @@ export class GuardedEvents {
    * that.
    */
   async #readCopy(reader: ReadableStreamBYOBReader, seen: StreamUsage, cancelSoon: () => void): Promise<void> {
-    const ahead = new ReadAhead(this.done);
+    const ahead = new ReadAhead(this.done, this.#isFast);
     const guarded = new SecretStream(this.#search);
-    let buffer: ArrayBufferLike = new ArrayBuffer(copyBytes.most);
-    for (let least = copyBytes.least; ; ) {
+    let buffer: ArrayBufferLike = new ArrayBuffer(0);
+    for (;;) {
       if (!(await ahead.mayRead())) this.#letGo.abort(new Error("does not read"));
       const isOver = this.#readingOver.aborted;
       if (isOver) cancelSoon();
+      const { roomBytes, leastBytes } = ahead;
+      if (buffer.byteLength !== roomBytes) buffer = new ArrayBuffer(roomBytes);
       const askedAt = Date.now();
-      this.#unseenBytes = least;
-      const { value: piece }: ReadResult = await reader.readAtLeast(least, new Uint8Array(buffer));
-      if (!piece) return;
-      const tookMs = Date.now() - askedAt;
-      ahead.brought(piece.byteLength, tookMs);
+      this.#unseenBytes = isOver ? 0 : leastBytes - 1;
+      const { value: piece }: ReadResult = await reader.readAtLeast(isOver ? 1 : leastBytes, new Uint8Array(buffer));
+      if (!piece?.byteLength) return;
+      ahead.brought(piece.byteLength, Date.now() - askedAt);
       if (!guarded.take(piece)) throw this.#endAtKey();
       seen.take(piece);
-      if (piece.byteLength < (isOver ? copyBytes.most : least)) return;
-      least = tookMs < fastMs ? Math.min(2 * least, copyBytes.fast) : copyBytes.least;
+      if (isOver && piece.byteLength < piece.buffer.byteLength) return;
       buffer = piece.buffer;
     }
   }

@@ -1,53 +1,114 @@
-// Limits how far the copy of a teed stream is read ahead of a slow client: what the client has not read waits in
-// memory, and the runtime does not say how much that is. A read of the copy gives a hint:
-// - It brings more than the runtime fetches for one read: the client fetched the rest, so it reads.
-// - It had to wait for its bytes: all earlier ones were read by both sides.
-// - Otherwise perhaps only the copy is read: pause, and after `patienceMs` let the client go.
+// When the copy of a teed stream is read, and how much at once.
+//
+// The runtime fetches for both readers as much as the one that wants more: events would reach the client late, in batches.
+// A fast stream is read so all the same, since its batches take milliseconds and cost far less CPU. Of a slow one the copy
+// is read now and then, and whatever is there.
+//
+// Nor is the copy read far ahead of a slow client: what the client has not read waits in memory. How much waits there, the
+// runtime does not say; so once as much was read as may wait, reads become probes. A client is behind no more
+// - if a read brings more than the runtime fetches for it: the client fetched the rest, after all that came before;
+// - if the stream is so slow that a read has to wait: little of it can be in memory.
+// Until then the pauses between probes grow, and after `patienceMs` the client is let go.
 import { isRecent } from "../../isolate/recent.ts";
 
-/** How much may wait in memory for a client at any time. */
+/** How much may wait in memory for a client. */
 const aheadBytes = 256 * 1024;
-/** What the runtime fetches for one read (kj's `AsyncTee`), and what a read may have waited for before the last one. */
-const fetchedBytes = 16 * 1024 + 8 * 1024;
-/** A read that takes as long had to wait for its bytes. */
-const whileMs = 50;
-/** Pauses between reads, in which the client may catch up. Each is twice as long as the one before. */
-const pauses = { firstMs: 50, maxMs: 4_000 };
-/** A client that fetches nothing for so long is let go. */
+/** Of a fast stream. A read that takes longer shows that it is one no more. */
+const fast = { leastBytes: 2 * 1024, mostBytes: 4 * 1024, roomBytes: 8 * 1024, readMs: 10 };
+const slow = { leastBytes: 1, roomBytes: 4 * 1024 };
+const probed = { leastBytes: 1, roomBytes: 32 * 1024 };
+/** Of what nobody waits for. */
+const served = { leastBytes: 8 * 1024, roomBytes: 32 * 1024 };
+/** Between two reads of a slow stream: less if it brings more. After the least it may be a fast one. */
+const pauses = { leastMs: 10, mostMs: 250 };
+const littleBytes = 1024;
+/** Between two probes. After the longest pause a probe brings enough even where hardly any read has to wait. */
+const probes = { firstMs: 10, mostMs: 12_000 };
+/** What the runtime makes room for with one read, and keeps for the client however little it brings (kj's `AsyncTee`). */
+const blockBytes = 16 * 1024;
+/** More than one read of ours brings. */
+const fetchedBytes = blockBytes + fast.mostBytes;
+const whileMs = 25;
 const patienceMs = 30_000;
 
 export class ReadAhead {
-  #bytes = 0;
-  #pauseMs = 0;
-  #doubtedSince: number | undefined;
+  #next: { readonly leastBytes: number; readonly roomBytes: number };
+  #waitMs = 0;
+  /** As long as the client is not doubted. */
+  #pauseMs = pauses.leastMs;
+  #aheadBytes = 0;
+  #doubt: { readonly since: number; pauseMs: number; isSecondProbe: boolean } | undefined;
   #isServed = false;
   readonly #served: Promise<void>;
 
-  /** `served` resolves when nothing waits for the client any more. */
-  constructor(served: Promise<void>) {
-    this.#served = served.then(() => {
+  /** `allServed` resolves when nothing waits for the client any more. */
+  constructor(allServed: Promise<void>, isFast: boolean) {
+    this.#next = isFast ? fast : slow;
+    this.#served = allServed.then(() => {
       this.#isServed = true;
     });
   }
 
-  /** Before the next read. False where the client is to be let go. */
-  async mayRead(): Promise<boolean> {
-    if (this.#pauseMs > 0 && !this.#isServed) await this.#pause();
-    return this.#isServed || this.#doubtedSince === undefined || isRecent(this.#doubtedSince, patienceMs, Date.now());
+  /** How much the next read makes room for. */
+  get roomBytes(): number {
+    return this.#isServed ? served.roomBytes : this.#next.roomBytes;
   }
 
-  async #pause(): Promise<void> {
+  /** How much it waits for. */
+  get leastBytes(): number {
+    return this.#isServed ? served.leastBytes : this.#next.leastBytes;
+  }
+
+  /** Waits until the next read is due. False where the client is to be let go. */
+  async mayRead(): Promise<boolean> {
+    if (this.#isServed) return true;
+    if (this.#doubt && !isRecent(this.#doubt.since, patienceMs, Date.now())) return false;
+    if (this.#waitMs > 0) await this.#wait();
+    return true;
+  }
+
+  async #wait(): Promise<void> {
     const waited = Promise.withResolvers<void>();
-    const timer = setTimeout(waited.resolve, this.#pauseMs);
+    const timer = setTimeout(waited.resolve, this.#waitMs);
     await Promise.race([waited.promise, this.#served]);
     clearTimeout(timer);
   }
 
   brought(bytes: number, tookMs: number): void {
-    this.#bytes += bytes;
-    if (this.#bytes < aheadBytes) return;
-    const isFetchedByClient = bytes > fetchedBytes || tookMs >= whileMs;
-    this.#pauseMs = isFetchedByClient ? 0 : Math.min(Math.max(pauses.firstMs, 2 * this.#pauseMs), pauses.maxMs);
-    this.#doubtedSince = isFetchedByClient ? undefined : (this.#doubtedSince ?? Date.now());
+    if (bytes > fetchedBytes || tookMs >= whileMs) {
+      this.#aheadBytes = 0;
+      this.#doubt = undefined;
+    } else this.#aheadBytes += Math.min(this.#next.roomBytes, blockBytes);
+    if (this.#aheadBytes > aheadBytes) this.#probeNext();
+    else if (this.#isFast(bytes, tookMs)) this.#readFast();
+    else this.#readSlowly(bytes);
+  }
+
+  #isFast(bytes: number, tookMs: number): boolean {
+    if (this.#next.leastBytes > 1) return tookMs < fast.readMs;
+    return bytes >= this.#next.roomBytes && tookMs < fast.readMs && this.#waitMs <= pauses.leastMs;
+  }
+
+  #readFast(): void {
+    const leastBytes = Math.min(2 * Math.max(this.#next.leastBytes, fast.leastBytes / 2), fast.mostBytes);
+    this.#next = { leastBytes, roomBytes: fast.roomBytes };
+    this.#waitMs = 0;
+  }
+
+  #readSlowly(bytes: number): void {
+    const isFull = bytes >= this.#next.roomBytes;
+    if (isFull) this.#pauseMs = Math.max(pauses.leastMs, this.#pauseMs / 2);
+    else if (bytes < littleBytes) this.#pauseMs = Math.min(pauses.mostMs, 2 * this.#pauseMs);
+    this.#waitMs = isFull ? 0 : this.#pauseMs;
+    this.#next = slow;
+  }
+
+  /** Two after each pause: the first one shows what the client fetched in it, the second how fast the stream is. */
+  #probeNext(): void {
+    this.#next = probed;
+    this.#doubt ??= { since: Date.now(), pauseMs: probes.firstMs / 2, isSecondProbe: true };
+    this.#doubt.isSecondProbe = !this.#doubt.isSecondProbe;
+    if (!this.#doubt.isSecondProbe) this.#doubt.pauseMs = Math.min(2 * this.#doubt.pauseMs, probes.mostMs);
+    this.#waitMs = this.#doubt.isSecondProbe ? 0 : this.#doubt.pauseMs;
   }
 }

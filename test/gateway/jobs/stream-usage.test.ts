@@ -13,19 +13,21 @@ const target: CalledModel = { name: "gpt-oss-120b", model, maxMicroUsd: model?.m
 const event = `data: ${JSON.stringify({ id: "x".repeat(160), choices: [{ index: 0, delta: { content: "w" } }] })}\n\n`;
 const priceOf = (pieces: number) => Number(model?.tokens?.cost(0, pieces));
 
-/** So many events, one at a time; then nothing, until the caller leaves. */
+/** So many events, one at a time; then the caller leaves, and the model service goes on in vain. */
 async function cutAfter(count: number): Promise<StreamUsage> {
   const leaving = new AbortController();
+  const encoded = new TextEncoder().encode(event);
+  const waited = new Promise((resolve) => setTimeout(resolve, 100));
   let sent = 0;
   const source = new ReadableStream({
     type: "bytes",
     pull(controller) {
       if (sent === count) {
         leaving.abort();
-        return new Promise(() => {});
+        return waited.then(() => controller.enqueue(encoded));
       }
       sent += 1;
-      controller.enqueue(new TextEncoder().encode(event));
+      controller.enqueue(encoded.slice());
       return undefined;
     },
   });
