@@ -16,8 +16,8 @@ import type { StreamUsage } from "./stream-usage.ts";
  * first.
  */
 const guardedBytes = 16 * 1024;
-/** They come fast if they take less. */
-const fastMs = 100;
+/** The first `guardedBytes` came fast if they took less. */
+const fastMs = 50;
 /** The read buffer grows while reads fill it. */
 const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
 /** After this many small pieces in a row the runtime takes over. */
@@ -35,9 +35,7 @@ export class GuardedEvents {
   readonly #stopped = Promise.withResolvers<void>();
   readonly #found = new AbortController();
   readonly #letGo = new AbortController();
-  /**
-   * What the read under way waits for: if the stream is cut, less than this passed to the client without being counted.
-   */
+  /** If the stream is cut, at most so much passed to the client without being counted. */
   #unseenBytes = 0;
   /** The first bytes came fast: the rest is taken to do so as well. */
   #isFast = false;
@@ -135,7 +133,7 @@ export class GuardedEvents {
   /** The rest goes by itself, and its copy is read. */
   async #passOn(seen: StreamUsage): Promise<void> {
     // Of pieces that wait, the second branch holds no more than they have, the first the room that was made for each. So
-    // the second is the copy, which always waits for a while; what waits for the client is limited by `ReadAhead`.
+    // the second is the copy, which waits in any pause between two reads; for the client no more waits than `ReadAhead` lets.
     const [passing, copy] = this.#events.tee();
     const passed = passing.pipeTo(this.#writable, { signal: this.#passingOver });
     passed.catch((error) => this.#letGo.abort(error)).then(this.#stopped.resolve);
@@ -176,7 +174,10 @@ export class GuardedEvents {
       const { value: piece }: ReadResult = await reader.readAtLeast(isOver ? 1 : leastBytes, new Uint8Array(buffer));
       if (!piece?.byteLength) return;
       ahead.brought(piece.byteLength, Date.now() - askedAt);
-      if (!guarded.take(piece)) throw this.#endAtKey();
+      if (!guarded.take(piece)) {
+        this.#unseenBytes = piece.byteLength;
+        throw this.#endAtKey();
+      }
       seen.take(piece);
       if (isOver && piece.byteLength < piece.buffer.byteLength) return;
       buffer = piece.buffer;

@@ -1,40 +1,40 @@
 // When the copy of a teed stream is read, and how much at once.
 //
 // The runtime fetches for both readers as much as the one that wants more: events would reach the client late, in batches.
-// A fast stream is read so all the same, since its batches take milliseconds and cost far less CPU. Of a slow one the copy
-// is read now and then, and whatever is there.
+// A fast stream is read so all the same, since its batches take milliseconds and cost far less CPU; only where it pauses,
+// its last events, less than 4 KB, wait with it. Of a slow stream the copy is read now and then, and whatever is there.
 //
 // Nor is the copy read far ahead of a slow client: what the client has not read waits in memory. How much waits there, the
-// runtime does not say; so once as much was read as may wait, reads become probes. A client is behind no more
+// runtime does not say; so once as much was read as may wait, reads become probes. A client is doubted no more
 // - if a read brings more than the runtime fetches for it: the client fetched the rest, after all that came before;
-// - if the stream is so slow that a read has to wait: little of it can be in memory.
+// - if a read has to wait: the stream is so slow that little waits, whether the client reads or not.
 // Until then the pauses between probes grow, and after `patienceMs` the client is let go.
 import { isRecent } from "../../isolate/recent.ts";
 
-/** How much may wait in memory for a client. */
+/** How much may wait in memory for a client before it is doubted. The probes that follow add up to half a megabyte. */
 const aheadBytes = 256 * 1024;
-/** Of a fast stream. A read that takes longer shows that it is one no more. */
+/** Reads of a fast stream, which it is as long as none of them takes `readMs`. */
 const fast = { leastBytes: 2 * 1024, mostBytes: 4 * 1024, roomBytes: 8 * 1024, readMs: 10 };
+/** Of a slow one, and of one that brings little. */
 const slow = { leastBytes: 1, roomBytes: 4 * 1024 };
+const calm = { leastBytes: 1, roomBytes: 1024 };
 const probed = { leastBytes: 1, roomBytes: 32 * 1024 };
-/** Of what nobody waits for. */
-const served = { leastBytes: 8 * 1024, roomBytes: 32 * 1024 };
-/** Between two reads of a slow stream: less if it brings more. After the least it may be a fast one. */
+/** Of what goes to no client any more. */
+const unwatched = { leastBytes: 8 * 1024, roomBytes: 32 * 1024 };
+/** Between two reads of a slow stream. One that fills a read after the shortest is fast. */
 const pauses = { leastMs: 10, mostMs: 250 };
-const littleBytes = 1024;
-/** Between two probes. After the longest pause a probe brings enough even where hardly any read has to wait. */
+/** Between two probes. After the longest a probe brings enough even of 40-byte events that come every 25 ms. */
 const probes = { firstMs: 10, mostMs: 12_000 };
 /** What the runtime makes room for with one read, and keeps for the client however little it brings (kj's `AsyncTee`). */
 const blockBytes = 16 * 1024;
-/** More than one read of ours brings. */
-const fetchedBytes = blockBytes + fast.mostBytes;
-const whileMs = 25;
+/** A read that took as long had to wait. */
+const waitedMs = 25;
 const patienceMs = 30_000;
 
 export class ReadAhead {
   #next: { readonly leastBytes: number; readonly roomBytes: number };
   #waitMs = 0;
-  /** As long as the client is not doubted. */
+  /** The last pause between reads of a slow stream. */
   #pauseMs = pauses.leastMs;
   #aheadBytes = 0;
   #doubt: { readonly since: number; pauseMs: number; isSecondProbe: boolean } | undefined;
@@ -51,12 +51,12 @@ export class ReadAhead {
 
   /** How much the next read makes room for. */
   get roomBytes(): number {
-    return this.#isServed ? served.roomBytes : this.#next.roomBytes;
+    return this.#isServed ? unwatched.roomBytes : this.#next.roomBytes;
   }
 
   /** How much it waits for. */
   get leastBytes(): number {
-    return this.#isServed ? served.leastBytes : this.#next.leastBytes;
+    return this.#isServed ? unwatched.leastBytes : this.#next.leastBytes;
   }
 
   /** Waits until the next read is due. False where the client is to be let go. */
@@ -75,7 +75,7 @@ export class ReadAhead {
   }
 
   brought(bytes: number, tookMs: number): void {
-    if (bytes > fetchedBytes || tookMs >= whileMs) {
+    if (bytes > blockBytes || tookMs >= waitedMs) {
       this.#aheadBytes = 0;
       this.#doubt = undefined;
     } else this.#aheadBytes += Math.min(this.#next.roomBytes, blockBytes);
@@ -86,7 +86,7 @@ export class ReadAhead {
 
   #isFast(bytes: number, tookMs: number): boolean {
     if (this.#next.leastBytes > 1) return tookMs < fast.readMs;
-    return bytes >= this.#next.roomBytes && tookMs < fast.readMs && this.#waitMs <= pauses.leastMs;
+    return bytes >= this.#next.roomBytes && tookMs < fast.readMs && this.#waitMs === pauses.leastMs;
   }
 
   #readFast(): void {
@@ -98,9 +98,9 @@ export class ReadAhead {
   #readSlowly(bytes: number): void {
     const isFull = bytes >= this.#next.roomBytes;
     if (isFull) this.#pauseMs = Math.max(pauses.leastMs, this.#pauseMs / 2);
-    else if (bytes < littleBytes) this.#pauseMs = Math.min(pauses.mostMs, 2 * this.#pauseMs);
+    else if (bytes < calm.roomBytes) this.#pauseMs = Math.min(pauses.mostMs, 2 * this.#pauseMs);
     this.#waitMs = isFull ? 0 : this.#pauseMs;
-    this.#next = slow;
+    this.#next = !isFull && this.#pauseMs === pauses.mostMs ? calm : slow;
   }
 
   /** Two after each pause: the first one shows what the client fetched in it, the second how fast the stream is. */

@@ -20,17 +20,19 @@ async function reading(ms: number, isFast: boolean, read: Read, served = never) 
   let reads = 0;
   let roomBytes = 0;
   let longestMs = 0;
+  let heldMs = 0;
   while (Date.now() < until) {
     const askedAt = Date.now();
-    if (!(await passed(ahead.mayRead()))) return { reads, roomBytes, longestMs, letGo: true };
+    if (!(await passed(ahead.mayRead()))) return { reads, roomBytes, longestMs, heldMs, letGo: true };
     longestMs = Math.max(longestMs, Date.now() - askedAt);
     const { bytes, tookMs } = read(ahead.leastBytes, ahead.roomBytes);
+    if (ahead.leastBytes > 1) heldMs = Math.max(heldMs, tookMs);
     await vi.advanceTimersByTimeAsync(tookMs);
     reads += 1;
     roomBytes += Math.min(ahead.roomBytes, fetchedBytes);
     ahead.brought(bytes, tookMs);
   }
-  return { reads, roomBytes, longestMs, letGo: false };
+  return { reads, roomBytes, longestMs, heldMs, letGo: false };
 }
 
 async function passed<T>(promise: Promise<T>): Promise<T> {
@@ -101,6 +103,41 @@ it("nor is one that paused for twenty seconds", async () => {
   const behind = followed(100, 10);
   const read: Read = (...asked) => (Date.now() < until ? alone(100)(...asked) : behind(...asked));
   expect((await reading(5 * minute, false, read)).letGo).toBe(false);
+});
+
+describe("a live stream is held back nowhere", () => {
+  it.each([
+    [290, 10],
+    [200, 12.5],
+    [400, 2.5],
+    [150, 20],
+    [40, 10],
+  ])("with events of %i bytes every %d ms", async (bytes, everyMs) => {
+    const { heldMs, letGo } = await reading(3 * minute, false, followed(bytes, everyMs));
+    expect([heldMs, letGo]).toEqual([0, false]);
+  });
+
+  it("with a large event now and then", async () => {
+    const events = followed(150, 100);
+    let nextAt = Date.now();
+    let large = 0;
+    const read: Read = (leastBytes, roomBytes) => {
+      if (Date.now() >= nextAt) {
+        nextAt += 5_000;
+        large += 12_000;
+      }
+      if (large === 0) return events(leastBytes, roomBytes);
+      const bytes = Math.min(large, roomBytes);
+      large -= bytes;
+      return { bytes, tookMs: 0 };
+    };
+    expect((await reading(3 * minute, false, read)).heldMs).toBe(0);
+  });
+});
+
+it("a stream of a megabyte a second is read in large pieces", async () => {
+  const { reads } = await reading(minute, false, followed(100, 0.1));
+  expect((60 * 1_000_000) / reads).toBeGreaterThan(3 * 1024);
 });
 
 it("a stream that turns slow is held back no more than once", async () => {
