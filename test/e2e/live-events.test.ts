@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, request, type ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { listenLocally } from "../support/serve-locally.ts";
-import { testSettings } from "../support/settings.ts";
+import { mint } from "./support/faces.ts";
 import { type Gateway, startGateway } from "./support/gateway.ts";
 
 /** Beyond the first 16 KB, which are searched piece by piece, and beyond where the runtime passes the rest on. */
@@ -29,13 +29,7 @@ beforeAll(async () => {
     UPSTREAM_URL: await listenLocally(upstream),
     UPSTREAM_API_KEY: "key-of-live-events-0123456789",
   });
-  const headers = { Authorization: `Bearer ${testSettings.APP_SECRET}` };
-  const minted = await fetch(`${server.url}/tokens`, {
-    method: "POST",
-    headers,
-    body: '{"user":"ada","plan":"unlimited"}',
-  });
-  ({ token } = (await minted.json()) as { token: string });
+  token = await mint(server, "ada");
 });
 afterAll(async () => {
   await server.stop();

@@ -133,7 +133,7 @@ export class GuardedEvents {
   /** The rest goes by itself, and its copy is read. */
   async #passOn(seen: StreamUsage): Promise<void> {
     // Of pieces that wait, the second branch holds no more than they have, the first the room that was made for each. So
-    // the second is the copy, which waits in any pause between two reads; for the client no more waits than `ReadAhead` lets.
+    // the second is the copy, where all waits that comes in a pause; what waits for the client is limited by `ReadAhead`.
     const [passing, copy] = this.#events.tee();
     const passed = passing.pipeTo(this.#writable, { signal: this.#passingOver });
     passed.catch((error) => this.#letGo.abort(error)).then(this.#stopped.resolve);

@@ -13,8 +13,10 @@ import { isRecent } from "../../isolate/recent.ts";
 
 /** How much may wait in memory for a client before it is doubted. The probes that follow add up to half a megabyte. */
 const aheadBytes = 256 * 1024;
-/** Reads of a fast stream, which it is as long as none of them takes `readMs`. */
-const fast = { leastBytes: 2 * 1024, mostBytes: 4 * 1024, roomBytes: 8 * 1024, readMs: 10 };
+/** Reads of a fast stream, the first and those after it. It is fast as long as none of them takes `fastMs`. */
+const fast = { leastBytes: 2 * 1024, roomBytes: 8 * 1024 };
+const faster = { leastBytes: 4 * 1024, roomBytes: 8 * 1024 };
+const fastMs = 10;
 /** Of a slow one, and of one that brings little. */
 const slow = { leastBytes: 1, roomBytes: 4 * 1024 };
 const calm = { leastBytes: 1, roomBytes: 1024 };
@@ -37,7 +39,7 @@ export class ReadAhead {
   /** The last pause between reads of a slow stream. */
   #pauseMs = pauses.leastMs;
   #aheadBytes = 0;
-  #doubt: { readonly since: number; pauseMs: number; isSecondProbe: boolean } | undefined;
+  #doubt: { readonly since: number; readonly pauseMs: number } | undefined;
   #isServed = false;
   readonly #served: Promise<void>;
 
@@ -85,13 +87,12 @@ export class ReadAhead {
   }
 
   #isFast(bytes: number, tookMs: number): boolean {
-    if (this.#next.leastBytes > 1) return tookMs < fast.readMs;
-    return bytes >= this.#next.roomBytes && tookMs < fast.readMs && this.#waitMs === pauses.leastMs;
+    if (this.#next.leastBytes > 1) return tookMs < fastMs;
+    return bytes >= this.#next.roomBytes && tookMs < fastMs && this.#waitMs === pauses.leastMs;
   }
 
   #readFast(): void {
-    const leastBytes = Math.min(2 * Math.max(this.#next.leastBytes, fast.leastBytes / 2), fast.mostBytes);
-    this.#next = { leastBytes, roomBytes: fast.roomBytes };
+    this.#next = this.#next.leastBytes > 1 ? faster : fast;
     this.#waitMs = 0;
   }
 
@@ -106,9 +107,11 @@ export class ReadAhead {
   /** Two after each pause: the first one shows what the client fetched in it, the second how fast the stream is. */
   #probeNext(): void {
     this.#next = probed;
-    this.#doubt ??= { since: Date.now(), pauseMs: probes.firstMs / 2, isSecondProbe: true };
-    this.#doubt.isSecondProbe = !this.#doubt.isSecondProbe;
-    if (!this.#doubt.isSecondProbe) this.#doubt.pauseMs = Math.min(2 * this.#doubt.pauseMs, probes.mostMs);
-    this.#waitMs = this.#doubt.isSecondProbe ? 0 : this.#doubt.pauseMs;
+    if (this.#doubt && this.#waitMs > 0) {
+      this.#waitMs = 0;
+      return;
+    }
+    this.#waitMs = this.#doubt ? Math.min(2 * this.#doubt.pauseMs, probes.mostMs) : probes.firstMs;
+    this.#doubt = { since: this.#doubt?.since ?? Date.now(), pauseMs: this.#waitMs };
   }
 }

@@ -2,7 +2,7 @@
 import type { Server } from "../../support/serve.ts";
 
 export async function exchange<T>(
-  server: Server,
+  server: Pick<Server, "url">,
   method: string,
   path: string,
   key: string,

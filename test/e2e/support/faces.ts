@@ -28,7 +28,7 @@ export const gateway: Face = {
   unknownModel: "MODEL_NOT_FOUND",
 };
 
-export async function mint(server: Server, user: string): Promise<string> {
+export async function mint(server: Pick<Server, "url">, user: string): Promise<string> {
   const asked = { user, plan: "unlimited" };
   return (await exchange<{ token: string }>(server, "POST", "/tokens", testSettings.APP_SECRET, asked)).token;
 }

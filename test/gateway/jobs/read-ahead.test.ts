@@ -151,6 +151,11 @@ it("a stream that turns slow is held back no more than once", async () => {
   }
 });
 
+it("a client that has all of it is waited for no more", async () => {
+  const read: Read = (_, roomBytes) => ({ bytes: Math.min(roomBytes, fetchedBytes), tookMs: 1 });
+  expect((await reading(minute, false, read, Promise.resolve())).letGo).toBe(false);
+});
+
 it("once nothing waits for the client any more, all is read, in large pieces", async () => {
   const served = Promise.withResolvers<void>();
   const ahead = new ReadAhead(served.promise, false);
