@@ -72,9 +72,9 @@ export class Admissions {
     if (!job) return lost;
     const { terms, reserveMicroUsd } = amendment;
     const target = { model: job.model, kind: job.kind || undefined };
+    const subjects = this.#subjects(terms, job.operation, now).map(byMoneyAlone);
     /** Its money counts on the day that it was admitted on. */
-    const subjects = this.#subjects(terms, job.operation, now);
-    const usages = this.#usages(subjects, target, job.admittedAt).filter(isMoney);
+    const usages = this.#usages(subjects, target, job.admittedAt);
     const added = { reserveMicroUsd: Math.max(0, reserveMicroUsd - job.reserved) };
     const refusal = refuse(usages, added, now);
     if (refusal) return refusal;
@@ -214,7 +214,11 @@ interface Known extends Pick<AdmitRequest, "owner" | "bearer" | "idempotency"> {
 
 /** A hit costs nothing and takes no place. */
 const free = { reserveMicroUsd: 0, joined: true };
-const isMoney = ({ unit }: RuleUsage) => unit === "usd";
+
+/** Counters of requests are not read at a moment that is past: to them the clock would have gone back. */
+function byMoneyAlone(subject: Subject): Subject {
+  return { ...subject, rules: subject.rules.filter(({ unit }) => unit === "usd") };
+}
 
 function countersOf(subjects: readonly Subject[], target: RuleTarget): string {
   const [payers = [], tokens = []] = subjects.map(({ id, rules }) => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { JobState } from "../../../src/contract/states.ts";
 import { networkOf } from "../../../src/gateway/identity/address.ts";
 import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
+import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
 import { budgetName } from "../../../src/gateway/quota/budget.ts";
 import type { AdmitRequest, Hit } from "../../../src/gateway/quota/metering.ts";
 import { Network } from "../../../src/gateway/quota/network.ts";
@@ -348,6 +349,23 @@ describe("attack M5, attack L1: an upstream that refuses, or says nothing of use
     await meter().admit(request({ hasNotice }));
     await at(noon + 10 * 60_000);
     expect(await totals()).toEqual({ known: 0, assumed, reserved: 0 });
+  });
+});
+
+describe("attack: a slow upload makes a minute's requests older", () => {
+  it("what was counted since its admission stays counted for a whole minute", async () => {
+    const plans = plansText({ tested: [{ unit: "requests", limit: 4, per: "minute" }] });
+    const limited = { ...claims, plan: "tested", plans };
+    const upload = await accepted(limited);
+    await at(noon + 50_000);
+    for (let time = 0; time < 3; time++) await accepted(limited);
+    await at(noon + 55_000);
+    const terms = { ...limited, hasCeiling: false };
+    const amended = await meter().amend(upload.admission, { terms, reserveMicroUsd: 30_000, inputBytes: 1 });
+    expect(amended).toMatchObject({ admitted: true });
+    await at(noon + 62_000);
+    await accepted(limited);
+    expect(codeOf(await meter().admit(request(limited)))).toBe("RATE_LIMITED");
   });
 });
 
