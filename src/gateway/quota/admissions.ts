@@ -6,7 +6,7 @@ import { appliedRules, type RuleTarget } from "./applied-rules.ts";
 import { Chain } from "./chain.ts";
 import { writeKeys } from "./counters.ts";
 import { decide, neededOf, type RuleUsage } from "./decide.ts";
-import type { Job, JobOperation } from "./job.ts";
+import { type Job, type JobOperation, notEnded } from "./job.ts";
 import { expiresAt, firstDueAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { AdmitAnswer, AdmitRequest, Amendment, Claims, Hit, HitAnswer, Refusal } from "./metering.ts";
@@ -199,10 +199,7 @@ export class Admissions {
       noticed: 0,
       idempotencyKey: request.idempotency?.key ?? null,
       network: request.network ?? null,
-      status: null,
-      charged: 0,
-      assumed: 0,
-      endedAt: null,
+      ...notEnded,
     };
   }
 }

@@ -46,6 +46,7 @@ export class Endings {
     if (!job || isStale(job, ending, now)) return this.#unchanged(job ?? named, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
+    if (endsAlone(job, ending)) return this.#endAlone(job, ending, now);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
       const upstreamId = idOf(job, ending);
@@ -60,6 +61,14 @@ export class Endings {
         this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
       return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
     });
+  }
+
+  #endAlone(job: Job, ending: Ending, now: number): Settled {
+    const { upstreamId } = ending;
+    if (upstreamId !== null && job.boundAt === null) this.#bindings.bind({ admission: job.admission, upstreamId }, now);
+    const end = this.#endOf(job, ending);
+    if (end) this.#stores.endAlone(job, end, now);
+    return { ...this.#unchanged(job, ending), first: end !== undefined };
   }
 
   /** The owner has seen the end, or its result is kept: the `untold` debt is paid. */
@@ -103,16 +112,21 @@ export class Endings {
   }
 
   #settle(job: Job, ending: Ending, now: number): void {
-    if (isSure(job, ending)) return;
+    const end = this.#endOf(job, ending);
+    if (end) this.#stores.end(job, end, now);
+  }
+
+  /** Undefined where what the job was charged stays. */
+  #endOf(job: Job, ending: Ending): End | undefined {
+    if (isSure(job, ending)) return undefined;
     const said = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
     const charge = ending.isUnproven ? { ...said, assumed: true } : said;
     /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
     const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
-    if (job.endedAt !== null && charge.assumed && !isRaised) return;
+    if (job.endedAt !== null && charge.assumed && !isRaised) return undefined;
     if (charge.assumed && ending.status === "COMPLETED") log(job, said.assumed ? noCost : onlyNoticed);
     if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
-    const endedAt = Math.max(ending.completedAt, job.admittedAt);
-    this.#stores.end(job, endOf(charge, ending.status, endedAt), now);
+    return endOf(charge, ending.status, Math.max(ending.completedAt, job.admittedAt));
   }
 
   /** Called in the meter of a /48: the job of one of its addresses has ended. */
@@ -269,6 +283,12 @@ function isStale({ retryOf, boundAt }: Job, { askedAt }: Pick<Ending, "askedAt">
 /** A moment in the future means that the clock was set back: then nothing counts as before it. */
 function isBefore(askedAt: number, at: number, now: number): boolean {
   return askedAt < at && at <= now;
+}
+
+/** The end changes the job's own row alone: no webhook, network, link or retry has to hear of it. */
+function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }: Ending): boolean {
+  if (job.endedAt !== null || job.guessed === 1 || job.webhook !== null || job.network !== null) return false;
+  return isFinal(status) && job.retryOf === null && !isUnproven && !isUntold && media.length === 0;
 }
 
 /** Nothing of it is news. */

@@ -50,6 +50,10 @@ const listed = [
   "idempotencyKey",
   "network",
   "earlierText",
+  "status",
+  "charged",
+  "assumed",
+  "endedAt",
 ] as const satisfies readonly (keyof Job)[];
 
 type Listed = Pick<Job, (typeof listed)[number]>;
@@ -95,8 +99,10 @@ export function endedValues(job: Job) {
   return [...endedColumns.map((column) => job[column]), restOf(job)];
 }
 
-export function readOpen({ turn, reserved, place, rest }: OpenRow): Job {
-  return { ...readRest(rest), turn, reserved, place, status: null, charged: 0, assumed: 0, endedAt: null };
+/** A row of `jobs`: of an open job, or of one that ended a moment ago. */
+export function readOpen({ rest, ...columns }: OpenRow): Job {
+  const listed = readRest(rest);
+  return { ...listed, ...columns, charged: listed.charged ?? 0, assumed: listed.assumed ?? 0 };
 }
 
 export function readEnded({ rest, ...columns }: EndedRow): Job {

@@ -67,6 +67,8 @@ export type Job = {
   endedAt: number | null;
 };
 
+export const notEnded = { status: null, charged: 0, assumed: 0, endedAt: null } as const satisfies Partial<Job>;
+
 export interface Amounts {
   /** What answers said that jobs cost. */
   readonly known: number;

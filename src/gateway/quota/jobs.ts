@@ -1,4 +1,5 @@
 // The jobs of a meter: open ones in memory and as rows of `jobs`, ended ones as rows of `ended`, the newest few thousand.
+// A job that ends may stay in `jobs` until the next transaction: its end is then one statement.
 import type { JobState } from "../../contract/states.ts";
 import { describeJob, type Job } from "./job.ts";
 import {
@@ -34,6 +35,8 @@ export class Jobs {
   readonly #sql: SqlStorage;
   readonly #tables: Tables;
   readonly #open = new Map<string, Job>();
+  /** Ended, and still in `jobs`. */
+  readonly #unmoved = new Map<string, Job>();
   readonly #ended: EndedCounts;
   /** No open job is due or expires before this moment. Undefined if all must be looked at. */
   #dueNotBefore: number | undefined;
@@ -46,7 +49,7 @@ export class Jobs {
     if (!tables.isBorn) return;
     for (const row of sql.exec<OpenRow>("SELECT * FROM jobs")) {
       const job = readOpen(row);
-      this.#open.set(job.admission, job);
+      (job.endedAt === null ? this.#open : this.#unmoved).set(job.admission, job);
     }
   }
 
@@ -62,8 +65,16 @@ export class Jobs {
     return this.#open.size;
   }
 
+  unmoved(): IterableIterator<Job> {
+    return this.#unmoved.values();
+  }
+
+  get unmovedCount(): number {
+    return this.#unmoved.size;
+  }
+
   find(admission: string): Job | undefined {
-    return this.#open.get(admission) ?? this.#findEnded(admission);
+    return this.#open.get(admission) ?? this.#unmoved.get(admission) ?? this.#findEnded(admission);
   }
 
   #findEnded(admission: string): Job | undefined {
@@ -110,10 +121,31 @@ export class Jobs {
   }
 
   end(job: Job, end: End): void {
+    Object.assign(job, end);
+    this.#open.delete(job.admission);
+    this.#moveEnded(job);
+  }
+
+  /** One statement. The row is moved with the next transaction. */
+  endInPlace(job: Job, end: End): void {
+    this.#sql.exec(updateOpen, ...openValues({ ...job, ...end }));
+    Object.assign(job, end);
+    this.#open.delete(job.admission);
+    this.#unmoved.set(job.admission, job);
+  }
+
+  /** One after the other: each is given when its row is moved. */
+  *moveEnded(): Generator<Job> {
+    for (const job of this.#unmoved.values()) {
+      this.#unmoved.delete(job.admission);
+      this.#moveEnded(job);
+      yield job;
+    }
+  }
+
+  #moveEnded(job: Job): void {
     this.#tables.need("ended");
     this.#sql.exec(deleteOpen, job.turn);
-    this.#open.delete(job.admission);
-    Object.assign(job, end);
     this.#sql.exec(writeEnded, ...endedValues(job));
     this.#countEnded(job, 1);
   }
@@ -223,6 +255,7 @@ export class Jobs {
   /** Every row there is, for who counts anew. */
   *all(): Generator<Job> {
     yield* this.#open.values();
+    yield* this.#unmoved.values();
     if (!this.#tables.has("ended")) return;
     for (const row of this.#sql.exec<EndedRow>("SELECT * FROM ended")) yield readEnded(row);
   }

@@ -1,8 +1,8 @@
 // All that a meter keeps, in SQL and in memory, and the transaction that holds the two together.
 //
-// An admission writes one row and nothing else. The counters in memory include it at once; their stored copy (the row
-// of `state`) is written with the next transaction. An object that wakes in between adds the rows that the copy does
-// not include.
+// An admission writes one row and nothing else, and so does the end of a job that nothing else hangs on. The counters in
+// memory include both at once; their stored copy (the row of `state`) is written with the next transaction, which also
+// moves ended rows from `jobs` to `ended`. An object that wakes in between counts what the copy does not include.
 import { limits } from "../../contract/limits.ts";
 import type { Settings } from "./account-settings.ts";
 import type { Counters } from "./counters.ts";
@@ -23,6 +23,8 @@ import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.
 
 /** The most rows that a waking object has to count. */
 const maxUncounted = 500;
+/** The most ended jobs that it finds among the open ones. */
+const maxUnmoved = 16;
 /** How long a webhook's body may take before the meter asks for it. */
 const bringMs = 10_000;
 const truthMs = 60_000;
@@ -148,11 +150,23 @@ export class MeterStores {
   transaction<T>(work: () => T): T {
     return this.#orReread(() =>
       this.#storage.transactionSync(() => {
+        this.#moveEnded();
         const result = work();
+        for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
         this.#write();
         return result;
       }),
     );
+  }
+
+  /** What is read of ended rows must include the last ones. */
+  moveEnded(): void {
+    if (this.jobs.unmovedCount > 0) this.transaction(() => {});
+  }
+
+  #moveEnded(): void {
+    const now = this.#clock();
+    for (const job of this.jobs.moveEnded()) this.spend.addEnded(job, now);
   }
 
   /** One statement that makes no table, and changes nothing of what the state counts. */
@@ -219,7 +233,18 @@ export class MeterStores {
     if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, end, now);
     if (job.noticed === 0) this.oweWebhook(job, now);
-    for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
+  }
+
+  /** The end of an open job, which no webhook, network, link or retry has to hear of: a statement, as an admission is. */
+  endAlone(job: Job, end: End, now: number): void {
+    if (this.jobs.unmovedCount >= maxUnmoved) this.moveEnded();
+    const owed = isOwedToBudget(job);
+    this.#orReread(() => {
+      this.counters.count(job, -1);
+      this.jobs.endInPlace(job, end);
+      this.counters.count(job, 1);
+    });
+    if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
   }
 
   /** A large body was read: what it was admitted at was the least that its model can cost. */

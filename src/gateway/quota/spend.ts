@@ -53,6 +53,11 @@ export class SpendByDay {
     this.#add(job, before, settled(job), now);
   }
 
+  /** The row has just been moved to those of ended jobs. */
+  addEnded(job: Job, now: number): void {
+    this.#add(job, nothing, settled(job), now);
+  }
+
   /** The row is gone, and what it counted for was never spent. */
   takeBack(job: Job, now: number): void {
     this.#add(job, settled(job), nothing, now);

@@ -162,6 +162,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
 
   jobs(owner: string, model: string | undefined, offset: number, count: number) {
     this.#endOverdue();
+    this.#stores.moveEnded();
     return this.#stores.jobs.page(owner, model, offset, count);
   }
 
@@ -225,6 +226,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
 
   spent(owner: string, by: SpendBy): Spent[] {
     this.#endOverdue();
+    this.#stores.moveEnded();
     return this.#stores.spend.read(owner, by, this.clock());
   }
 

@@ -5,7 +5,7 @@ import { Counters } from "./counters.ts";
 import { Debts } from "./debts.ts";
 import { Gallery } from "./gallery.ts";
 import { Idempotency } from "./idempotency.ts";
-import { amountsOf, isShare, type Job } from "./job.ts";
+import { amountsOf, isShare, type Job, notEnded } from "./job.ts";
 import { type EndedCounts, Jobs } from "./jobs.ts";
 import { type Lease, Leases } from "./leases.ts";
 import type { PlanClaim } from "./metering.ts";
@@ -80,12 +80,13 @@ export function wake(sql: SqlStorage) {
   };
   let { turn, newest, activeAt, lastClaim } = state;
   const uncounted: Job[] = [];
-  for (const job of stores.jobs.open()) {
+  for (const job of [...stores.jobs.open(), ...stores.jobs.unmoved()]) {
     turn = Math.max(turn, job.turn);
     activeAt = Math.max(activeAt, job.admittedAt);
     if (job.admission > newest) newest = job.admission;
     if (job.turn > state.turn) uncounted.push(job);
-    else stores.counters.countPlace(job, 1);
+    else if (job.endedAt === null) stores.counters.countPlace(job, 1);
+    else countEnd(job, stores);
   }
   for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
     stores.counters.admit(job);
@@ -94,6 +95,16 @@ export function wake(sql: SqlStorage) {
   }
   const seenAt = Math.max(activeAt, state.seenAt ?? 0);
   return { ...stores, lastClaim, turn, newest, activeAt, seenAt, countedTurn: state.turn, json: "" };
+}
+
+/** The state counts the job as it was before it ended. */
+function countEnd(job: Job, { counters, leases }: { readonly counters: Counters; readonly leases: Leases }): void {
+  const open: Job = { ...job, ...notEnded };
+  counters.countPlace(open, 1);
+  counters.count(open, -1);
+  counters.count(job, 1);
+  const isOwed = isOwedToBudget(open) || isOwedToBudget(job);
+  if (isOwed) leases.scheduleReport(dayOf(job.admittedAt), job.endedAt ?? job.admittedAt);
 }
 
 /** A share of a network's is another meter's job, which reports it. */

@@ -65,6 +65,8 @@ describe("a meter", () => {
       expect(tables(state)).toEqual(["jobs", "state"]);
       meter.bind([{ admission: job.admission, upstreamId: "job-1" }]);
       meter.settle(ending(job.admission));
+      expect(tables(state)).toEqual(["jobs", "state"]);
+      expect(meter.spent(job.owner, ["day"])).toMatchObject([{ jobs: 1 }]);
       expect(tables(state)).toEqual(["ended", "jobs", "spend", "state"]);
     }));
 
@@ -75,6 +77,23 @@ describe("a meter", () => {
       statements();
       await admitted(meter);
       expect(statements()).toEqual(["INSERT INTO jobs VALUES"]);
+    }));
+
+  it("writes one row in one statement an end, and moves the rows of many ended jobs at once", () =>
+    watched(async ({ state, statements }) => {
+      const meter = wake(state, world);
+      const [ended, atOnce] = [18, 16];
+      const written: string[][] = [];
+      for (let time = 0; time < ended; time++) {
+        const { admission } = await admitted(meter, { plan: "unlimited" });
+        meter.bind([{ admission, upstreamId: `job-${time}` }]);
+        statements();
+        meter.settle(ending(admission));
+        written.push(statements());
+      }
+      const [moved = [], ...others] = written.sort((one, other) => other.length - one.length);
+      expect(moved.filter((statement) => statement === "DELETE FROM jobs WHERE")).toHaveLength(atOnce);
+      expect(others).toEqual(Array(ended - 1).fill(["UPDATE jobs SET reserved"]));
     }));
 
   it("reads twice on waking, and sets no alarm, whatever it holds", () =>

@@ -1,5 +1,5 @@
 // The ceiling of the whole app: slices are deducted before they are used, and what is not used comes back.
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { remote } from "../../../src/durable/remote.ts";
@@ -75,18 +75,23 @@ describe("the app's budget", () => {
     expect((await budget().state()).day).toMatchObject({ consumedMicroUsd: reserveMicroUsd, leasedMicroUsd: 0 });
   });
 
-  it("hears what jobs cost in the end, on the day of their admission", async () => {
+  it.each([
+    ["what they cost", 5 * usd, false],
+    ["what they cost, from an object that died meanwhile", 5 * usd, true],
+    ["that they cost nothing, from one that died", 0, true],
+  ])("hears of ended jobs on the day of their admission: %s", async (_what, costMicroUsd, isEvicted) => {
     const job = request({ reserveMicroUsd });
     await meterOf("a").admit(job);
     await setClocks(noon + 60_000, "a");
     await runDurableObjectAlarm(stubOf("a"));
     const tomorrow = noon + 86_400_000;
     await setClocks(tomorrow, "a");
-    await meterOf("a").settle(ending(job.admission, { costMicroUsd: 5 * usd }));
+    await meterOf("a").settle(ending(job.admission, { costMicroUsd }));
+    if (isEvicted) await evictDurableObject(stubOf("a"));
     await setClocks(tomorrow + 60_000, "a");
     await runDurableObjectAlarm(stubOf("a"));
     const { day, month } = await budget().state();
-    expect([day.consumedMicroUsd, month.consumedMicroUsd]).toEqual([0, 5 * usd]);
+    expect([day.consumedMicroUsd, month.consumedMicroUsd]).toEqual([0, costMicroUsd]);
   });
 
   it("starts anew at midnight", async () => {

@@ -177,6 +177,7 @@ export class Ledger {
   #meter: UserMeter;
   #budget = true;
   #count = 0;
+  #checks = 0;
   #latest = start;
 
   constructor(state: DurableObjectState) {
@@ -414,21 +415,22 @@ export class Ledger {
     for (let time = 0; time < 3; time++) await this.#meter.alarm();
   }
 
-  /** Memory is a function of the rows. */
   #evict(): void {
     const before = this.#usage();
     this.#meter = wake(this.#state, this.#world);
     expect(this.#usage()).toEqual(before);
   }
 
-  #usage() {
-    const { limits, totals } = this.#meter.usage({ ...plan, token });
+  #usage(meter = this.#meter) {
+    const { limits, totals } = meter.usage({ ...plan, token });
     return { limits, totals };
   }
 
   /** The totals are the sum of the rows, and each upstream job is charged once. The rows are read past the meter. */
   check(): void {
     const { limits, totals } = this.#usage();
+    /** Memory is a function of the rows. One that wakes after the clock was set back writes, and so is not asked. */
+    if (this.#isSteady) expect(this.#usage(wake(this.#state, this.#world))).toEqual({ limits, totals });
     const rows = this.#rows();
     expect(totals).toEqual({
       known: sumOf(rows, ({ assumed, charged }) => (assumed === 0 ? (charged ?? 0) : 0)),
@@ -441,7 +443,9 @@ export class Ledger {
     expect(this.#meter.audit()).toEqual([]);
     for (const { admittedAt, endedAt } of rows) expect(endedAt ?? admittedAt).toBeGreaterThanOrEqual(admittedAt);
     this.#expectOneCharge(rows);
-    this.#expectSpend(rows);
+    this.#checks += 1;
+    /** To read the sums moves the rows of ended jobs, which mostly wait for more of them. */
+    if (this.#checks % 5 === 0) this.#expectSpend(rows);
     this.#expectTablesKnown();
   }
 
@@ -493,17 +497,20 @@ export class Ledger {
       this.#world.now += 2 * minuteMs;
       this.check();
     }
-    expect(this.#rows().filter(({ endedAt }) => endedAt === null)).toEqual([]);
+    const rows = this.#rows();
+    expect(rows.filter(({ endedAt }) => endedAt === null)).toEqual([]);
+    this.#expectSpend(rows);
   }
 
   #rows(): Row[] {
     const { sql } = this.#state.storage;
     const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name IN ('jobs', 'ended')");
-    return tables.toArray().flatMap(({ name }): Row[] => {
+    const rows = tables.toArray().flatMap(({ name }): Row[] => {
       if (name === "ended") return sql.exec<EndedRow>("SELECT * FROM ended").toArray().map(readEnded);
       const open = sql.exec<OpenRow>("SELECT * FROM jobs").toArray().map(readOpen);
-      return open.map((job) => ({ ...job, charged: null, assumed: null }));
+      return open.map((job) => (job.endedAt === null ? { ...job, charged: null, assumed: null } : job));
     });
+    return rows.sort((one, other) => one.turn - other.turn);
   }
 
   #find(admission: string): Row | undefined {

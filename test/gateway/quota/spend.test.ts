@@ -38,6 +38,11 @@ async function spend(change: Parameters<typeof request>[0], end: Parameters<type
   return asked.admission;
 }
 
+/** An earlier release moves the row of each ended job with its end. */
+async function movedAtOnce(): Promise<void> {
+  await meterOf("user:ada").spent("user:ada", ["day"]);
+}
+
 beforeEach(() => {
   now = noon;
   vi.spyOn(console, "log").mockReturnValue();
@@ -108,6 +113,7 @@ describe("GET /usage?by=", () => {
 
   it("begins with the ended jobs of a meter that a release without it wrote", async () => {
     await spend({ admission: "1" });
+    await movedAtOnce();
     await runInDurableObject(stubOf("user:ada"), (_meter, { storage: { sql } }) => {
       sql.exec("DROP TABLE spend");
       sql.exec(`UPDATE state SET json = replace(json, ',"spend"', '')`);
@@ -125,11 +131,13 @@ describe("GET /usage?by=", () => {
     now += dayMs;
     await spend({ admission: "2" });
     await spend({ admission: "3" });
-    const asTheOtherLeavesIt = (rows: string) =>
-      runInDurableObject(stubOf("user:ada"), (_meter, { storage: { sql } }) => {
+    const asTheOtherLeavesIt = async (rows: string) => {
+      await movedAtOnce();
+      await runInDurableObject(stubOf("user:ada"), (_meter, { storage: { sql } }) => {
         sql.exec(rows);
         sql.exec(`UPDATE state SET json = replace(json, ',"followsSpend":true', '')`);
       });
+    };
     await asTheOtherLeavesIt("DELETE FROM ended WHERE admission = '1'; UPDATE spend SET jobs = 1, known = 1");
     await evictDurableObject(stubOf("user:ada"));
     const days = [

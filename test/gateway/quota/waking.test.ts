@@ -112,10 +112,43 @@ describe("an object that dies after it admitted", () => {
     }));
 });
 
-describe("an admission that cannot be written", () => {
-  const failing = (state: DurableObjectState, table: string) =>
-    state.storage.sql.exec(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
+const failing = (state: DurableObjectState, write: string) =>
+  state.storage.sql.exec(`CREATE TRIGGER broken BEFORE ${write} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
 
+describe("an end that cannot be written", () => {
+  it.each([
+    ["its row", "UPDATE ON jobs", 0],
+    ["the rows that are moved with it", "INSERT ON ended", 16],
+  ])("changes nothing: %s", (_what, write, ended) =>
+    withMeter(async (meter, state) => {
+      const first = request(claims);
+      await meter.admit(first);
+      meter.settle(ending(first.admission));
+      meter.spent(first.owner, ["day"]);
+      for (let time = 0; time < ended; time++) {
+        const { admission } = request(claims);
+        await meter.admit({ ...request(claims), admission });
+        meter.settle(ending(admission, { upstreamId: null }));
+      }
+      const job = request(claims);
+      await meter.admit(job);
+      const before = used(meter);
+      failing(state, write);
+      const end = () => meter.settle(ending(job.admission, { upstreamId: null }));
+      expect(end).toThrow("disk");
+      expect(used(meter)).toEqual(before);
+      expect(used(wake(state, world))).toEqual(before);
+      state.storage.sql.exec("DROP TRIGGER broken");
+      expect(end()).toMatchObject({ first: true, chargedMicroUsd: 15_000 });
+      expect(end()).toMatchObject({ first: false, chargedMicroUsd: 15_000 });
+      expect(used(meter)).toMatchObject({ known: (ended + 2) * 15_000, reserved: 0, jobs: 0 });
+      expect(used(wake(state, world))).toEqual(used(meter));
+      expect(meter.spent(first.owner, ["day"])).toMatchObject([{ jobs: ended + 2 }]);
+    }),
+  );
+});
+
+describe("an admission that cannot be written", () => {
   it.each([
     ["its row", "jobs", undefined],
     ["what is beside its row", "idempotency", { key: "k", fingerprint: "f" }],
@@ -124,7 +157,7 @@ describe("an admission that cannot be written", () => {
       await meter.admit(request(claims));
       await meter.admit(request({ ...claims, idempotency: { key: "before", fingerprint: "f" } }));
       const before = used(meter);
-      failing(state, table);
+      failing(state, `INSERT ON ${table}`);
       const job = request({ ...claims, idempotency });
       await expect(async () => meter.admit(job)).rejects.toThrow("disk");
       expect(meter.job(job.admission)).toBeUndefined();
