@@ -29,11 +29,19 @@ export interface Effort {
   readonly quiet: boolean;
 }
 
+type Requests = (stage: Stage) => Promise<readonly string[]>;
+
+/** Another kind of request, at the same server. */
+interface OtherRequests {
+  readonly name: string;
+  readonly requests: Requests;
+}
+
 interface Relay {
   readonly row: string;
   readonly measured: Subject;
-  readonly beside: readonly Subject[];
-  readonly requests: (stage: Stage) => Promise<readonly string[]>;
+  readonly beside: readonly (Subject | OtherRequests)[];
+  readonly requests: Requests;
 }
 
 const running = "black-forest-labs-flux-1-dev";
@@ -43,6 +51,7 @@ const body = JSON.stringify({ input: { prompt: "a lighthouse in the evening", wi
 const gateway = "gateway";
 const bare = ["passthrough"] as const;
 const withLeast = ["passthrough", "least"] as const;
+const aRun: OtherRequests = { name: "a run with quota there", requests: runs };
 
 const relays: readonly Relay[] = [
   {
@@ -60,7 +69,7 @@ const relays: readonly Relay[] = [
   { row: "run, without the meter", measured: "unmetered", beside: withLeast, requests: runs },
   { row: "run, with quota", measured: gateway, beside: ["passthrough", "floor"], requests: runs },
   { row: "load balancing, at the platform", measured: "balanced", beside: bare, requests: balancedByKey },
-  { row: "load balancing, with quota", measured: "named", beside: ["passthrough", "floor"], requests: balanced },
+  { row: "load balancing, with quota", measured: "named", beside: ["passthrough", "floor", aRun], requests: balanced },
   { row: "load balancing, with quota and platform", measured: "balanced", beside: bare, requests: balanced },
   { row: "runsync, answered from the cache", measured: gateway, beside: bare, requests: hits },
   { row: "a picture of 64 KB", measured: gateway, beside: bare, requests: pictures },
@@ -136,31 +145,45 @@ interface Measured {
   readonly p99Ms: number[];
 }
 
+interface Contender {
+  readonly name: string;
+  readonly server: WorkerdProcess;
+  readonly texts: readonly string[];
+  readonly found: Measured;
+}
+
 async function measure(stage: Stage, relay: Relay, effort: Effort): Promise<RelayRow[]> {
   const texts = await relay.requests(stage);
-  const subjects = [...relay.beside, relay.measured];
-  const found = new Map<Subject, Measured>();
-  for (const subject of subjects) found.set(subject, { perSecond: [], cpuMs: [], p50Ms: [], p99Ms: [] });
+  const contender = (name: string, subject: Subject, asked: readonly string[]): Contender => {
+    return {
+      name,
+      server: stage.servers[subject],
+      texts: asked,
+      found: { perSecond: [], cpuMs: [], p50Ms: [], p99Ms: [] },
+    };
+  };
+  const own = contender(subjectNames[relay.measured], relay.measured, texts);
+  const others: Contender[] = [];
+  for (const other of relay.beside) {
+    if (typeof other === "string") others.push(contender(subjectNames[other], other, texts));
+    else others.push(contender(other.name, relay.measured, await other.requests(stage)));
+  }
+  const contenders = [...others, own];
   // The first round warms up.
   for (let round = -1; round < effort.rounds; round++) {
-    for (const subject of round % 2 === 0 ? subjects : [...subjects].reverse()) {
-      const told = await once(stage.servers[subject], texts, effort);
-      if (round >= 0) for (const [what, values] of entriesOf(found.get(subject))) values.push(told[what]);
+    for (const { server, texts, found } of round % 2 === 0 ? contenders : [...contenders].reverse()) {
+      const told = await once(server, texts, effort);
+      if (round >= 0) for (const [what, values] of entriesOf(found)) values.push(told[what]);
     }
   }
-  const own = found.get(relay.measured);
-  return relay.beside.flatMap((subject) => {
-    const other = found.get(subject);
-    if (!own || !other) return [];
-    const { addedP99Ms, ...row } = describe(own, other);
-    return [
-      { row: relay.row, beside: subjectNames[subject], ...row, addedP99Ms: effort.quiet ? addedP99Ms : undefined },
-    ];
+  return others.map(({ name, found }) => {
+    const { addedP99Ms, ...row } = describe(own.found, found);
+    return { row: relay.row, beside: name, ...row, addedP99Ms: effort.quiet ? addedP99Ms : undefined };
   });
 }
 
-function entriesOf(measured: Measured | undefined): [keyof Measured, number[]][] {
-  return Object.entries(measured ?? {}) as [keyof Measured, number[]][];
+function entriesOf(measured: Measured): [keyof Measured, number[]][] {
+  return Object.entries(measured) as [keyof Measured, number[]][];
 }
 
 async function once(server: WorkerdProcess, requests: readonly string[], { loadMs, aloneMs }: Effort) {
