@@ -1,6 +1,6 @@
 // The meters' rows and sums, held against what the upstream knows to be true.
 import { amountsOf, type Job } from "../../src/gateway/quota/job.ts";
-import { type Books, mayBePruned, type Sums } from "./books.ts";
+import { type Books, hasPruned, type Sums } from "./books.ts";
 import { tokensOf } from "./hostile-chat.ts";
 import { models, type TakenJob, trueCost } from "./taken-job.ts";
 
@@ -14,11 +14,10 @@ export interface Truth {
   readonly ended: ReadonlySet<string>;
 }
 
-/** The sums are those of the rows at every moment, also while rows are open. */
-export function auditSums({ rows, sums, turn, pruned }: Books): string[] {
-  /** An admission writes its row alone: the state counts it with whatever ends next. */
-  const counted = rows.filter((row) => row.turn <= turn).map(amountsOf);
-  const said = (kind: keyof Sums) => counted.reduce((sum, amounts) => sum + amounts[kind], pruned[kind]);
+/** The state's sums are those of the rows that it has counted, at every moment, also while rows are open. */
+export function auditSums({ counted, sums, pruned }: Books): string[] {
+  const amounts = counted.map(amountsOf);
+  const said = (kind: keyof Sums) => amounts.reduce((sum, amount) => sum + amount[kind], pruned[kind]);
   const off = (["known", "assumed", "reserved"] as const).filter((kind) => sums[kind] !== said(kind));
   return off.map((kind) => `a meter says ${sums[kind]} ${kind}, and its rows ${said(kind)}`);
 }
@@ -93,7 +92,7 @@ function auditTaken(
     const chain = row && chainOf.get(row.admission);
     if (!row || !chain) {
       const book = books.find((one) => one.meter === meter);
-      if (!book || !mayBePruned(book, admission)) faults.push(`${job.id} was taken, and no meter knows its admission`);
+      if (!book || !hasPruned(book)) faults.push(`${job.id} was taken, and no meter knows its admission`);
     } else if (row.upstreamId !== null && row.upstreamId !== job.id) {
       faults.push(`${job.id} stands in the books as ${row.upstreamId}`);
     } else {

@@ -1,7 +1,7 @@
 // The meters' own files read from outside.
 import { basename } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Job } from "../../src/gateway/quota/job.ts";
+import { type Job, notEnded } from "../../src/gateway/quota/job.ts";
 import { type EndedRow, type OpenRow, readEnded, readOpen } from "../../src/gateway/quota/job-rows.ts";
 import { objectFiles, tablesOf } from "./leftovers.ts";
 
@@ -15,9 +15,10 @@ export interface Books {
   /** The object's, as hooks name it. */
   readonly meter: string;
   readonly rows: readonly Job[];
-  /** What the state says in sum, of the admissions up to this turn. */
+  /** The rows that the state has counted, as they were then: one that ended in its place since was open. */
+  readonly counted: readonly Job[];
+  /** What the state says in sum of these. */
   readonly sums: Sums;
-  readonly turn: number;
   /** What of it belongs to rows that are gone. */
   readonly pruned: Sums;
 }
@@ -27,7 +28,10 @@ export function readBooks(disk: string, { isLive = false } = {}): Books[] {
   return objectFiles(disk, "UserMeter").map((file) => {
     const database = new DatabaseSync(file, { readOnly: isLive });
     try {
-      return { meter: basename(file, ".sqlite"), rows: readRows(database), ...readState(database) };
+      const [jobs, ended] = readRows(database);
+      const { turn, ...state } = readState(database);
+      const counted = [...jobs.map((job) => ({ ...job, ...notEnded })), ...ended].filter((job) => job.turn <= turn);
+      return { meter: basename(file, ".sqlite"), rows: [...jobs, ...ended], counted, ...state };
     } finally {
       database.close();
     }
@@ -50,25 +54,24 @@ export function owedWebhooks(disk: string): string[] {
   });
 }
 
-/** A meter keeps the newest thousand jobs whose cost is known, and more of those that may be corrected. */
-export function mayBePruned({ rows, pruned }: Books, admission: string): boolean {
-  const ended = rows.filter(({ endedAt, assumed }) => endedAt !== null && assumed === 0).map((row) => row.admission);
-  const hasPruned = pruned.known + pruned.assumed > 0;
-  return hasPruned && ended.every((kept) => kept > admission);
+/** A meter keeps the thousand jobs that ended last at a known cost, and more of those that may be corrected. */
+export function hasPruned({ rows, pruned }: Books): boolean {
+  const known = rows.filter(({ endedAt, assumed }) => endedAt !== null && assumed === 0);
+  return known.length >= 1000 && pruned.known + pruned.assumed > 0;
 }
 
 /** A meter that only looked has no tables, and one whose jobs are all open none for ended ones. */
-function readRows(database: DatabaseSync): Job[] {
+function readRows(database: DatabaseSync): [jobs: Job[], ended: Job[]] {
   const tables = tablesOf(database);
   const all = <T>(table: string) =>
     tables.includes(table) ? (database.prepare(`SELECT * FROM ${table}`).all() as unknown as T[]) : [];
-  return [...all<OpenRow>("jobs").map(readOpen), ...all<EndedRow>("ended").map(readEnded)];
+  return [all<OpenRow>("jobs").map(readOpen), all<EndedRow>("ended").map(readEnded)];
 }
 
 type EntryJson = [kind: string, known: number, assumed: number, reserved: number, forgiven: number];
 type SpansJson = Readonly<Record<string, Readonly<Record<string, EntryJson>>>>;
 
-function readState(database: DatabaseSync): Pick<Books, "sums" | "turn" | "pruned"> {
+function readState(database: DatabaseSync): Pick<Books, "sums" | "pruned"> & { readonly turn: number } {
   const row = tablesOf(database).includes("state") ? database.prepare("SELECT json FROM state").get() : undefined;
   const { payer, turn = 0 } = row ? JSON.parse(String(row["json"])) : {};
   return { sums: sumOf(payer?.money.spans), turn, pruned: sumOf(payer?.pruned.spans) };

@@ -72,7 +72,8 @@ export class Account {
 
   /** What the money is made of beside the rows that are there; from this day on, if that is earlier. */
   uncounted(from: number): Money {
-    return new Money({ from: Math.min(this.#money.from, from), spans: this.#pruned.json.spans });
+    this.#pruned.goBackTo(Math.min(this.#money.from, from));
+    return new Money(this.#pruned.json);
   }
 
   /** Takes what was counted anew; answers where it was something else. */

@@ -2,6 +2,7 @@
 
 import { tenfold } from "../operator-settings/plans.ts";
 import { type Account, payersAccount, windowKey } from "./account.ts";
+import { requireAmounts } from "./amounts.ts";
 import { appliedRules, type RuleTarget } from "./applied-rules.ts";
 import { Chain } from "./chain.ts";
 import { writeKeys } from "./counters.ts";
@@ -31,7 +32,7 @@ export class Admissions {
   }
 
   admit(request: AdmitRequest, now: number, networkAdmitted = false): Verdict {
-    requireAmounts(request);
+    requireAmounts(request.reserveMicroUsd, request.inputBytes);
     return this.#refuseOrReplay(request, now) ?? this.#admitByRules(request, now, networkAdmitted);
   }
 
@@ -67,7 +68,7 @@ export class Admissions {
 
   /** Sets what a large body reserves. The request itself was counted when it was admitted. */
   amend(admission: string, amendment: Amendment, now: number, networkAdmitted = false): Verdict {
-    requireAmounts(amendment);
+    requireAmounts(amendment.reserveMicroUsd, amendment.inputBytes);
     const job = this.#stores.jobs.findOpen(admission);
     if (!job) return lost;
     const { terms, reserveMicroUsd } = amendment;
@@ -212,7 +213,7 @@ interface Known extends Pick<AdmitRequest, "owner" | "bearer" | "idempotency"> {
 /** A hit costs nothing and takes no place. */
 const free = { reserveMicroUsd: 0, joined: true };
 
-/** Counters of requests are not read at a moment that is past: to them the clock would have gone back. */
+/** To read a counter of requests at an earlier moment moves what it counted there: see `SlidingCounter`. */
 function byMoneyAlone(subject: Subject): Subject {
   return { ...subject, rules: subject.rules.filter(({ unit }) => unit === "usd") };
 }
@@ -225,13 +226,6 @@ function countersOf(subjects: readonly Subject[], target: RuleTarget): string {
     return [...new Set(keys)];
   });
   return writeKeys(payers, tokens);
-}
-
-/** Whatever computed it, nothing else may reach the counters. */
-function requireAmounts({ reserveMicroUsd, inputBytes }: Pick<AdmitRequest, "reserveMicroUsd" | "inputBytes">): void {
-  for (const amount of [reserveMicroUsd, inputBytes]) {
-    if (!Number.isSafeInteger(amount) || amount < 0) throw new RangeError(`${amount} is no amount`);
-  }
 }
 
 export function refuse(

@@ -3,6 +3,7 @@
 import { type Config, readConfig } from "../../config.ts";
 import { CheckedObject } from "../../durable/checked-object.ts";
 import { migrate } from "../../durable/migrate.ts";
+import { requireAmounts } from "./amounts.ts";
 import { keptDays } from "./leases.ts";
 import { dayMs, dayOf, daysOf, endOf, type Period } from "./periods.ts";
 
@@ -189,12 +190,6 @@ interface DayRow extends Record<string, SqlStorageValue> {
 
 function consumedOf(row: DayRow | undefined): number {
   return row ? row.allowed - row.slack : 0;
-}
-
-function requireAmounts(...amounts: readonly number[]): void {
-  for (const amount of amounts) {
-    if (!Number.isSafeInteger(amount) || amount < 0) throw new RangeError(`${amount} is no amount`);
-  }
 }
 
 function room(ceiling: number | null, { allowed }: { allowed: number }): number {

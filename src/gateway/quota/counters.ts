@@ -141,7 +141,6 @@ export class Counters {
     for (const [id, token] of this.#tokens) {
       if (!token.changed) continue;
       this.#tables.need("accounts");
-      token.account.prune(dayOf(now));
       const json = JSON.stringify({ sinceTurn: token.sinceTurn, ...token.account.json(now) } satisfies TokenJson);
       this.#sql.exec("INSERT OR REPLACE INTO accounts (id, json, until) VALUES (?, ?, ?)", id, json, token.until);
       token.changed = false;

@@ -46,7 +46,11 @@ export class Endings {
     if (!job || isStale(job, ending, now)) return this.#unchanged(job ?? named, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
-    if (endsAlone(job, ending)) return this.#endAlone(job, ending, now);
+    if (endsAlone(job, ending)) {
+      const end = this.#endOf(job, ending);
+      if (end) this.#stores.endAlone(job, end, now);
+      return { ...this.#unchanged(job, ending), first: true };
+    }
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
       const upstreamId = idOf(job, ending);
@@ -61,14 +65,6 @@ export class Endings {
         this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
       return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
     });
-  }
-
-  #endAlone(job: Job, ending: Ending, now: number): Settled {
-    const { upstreamId } = ending;
-    if (upstreamId !== null && job.boundAt === null) this.#bindings.bind({ admission: job.admission, upstreamId }, now);
-    const end = this.#endOf(job, ending);
-    if (end) this.#stores.endAlone(job, end, now);
-    return { ...this.#unchanged(job, ending), first: end !== undefined };
   }
 
   /** The owner has seen the end, or its result is kept: the `untold` debt is paid. */
@@ -285,9 +281,13 @@ function isBefore(askedAt: number, at: number, now: number): boolean {
   return askedAt < at && at <= now;
 }
 
-/** The end changes the job's own row alone: no webhook, network, link or retry has to hear of it. */
+/**
+ * The end changes the job's own row alone: no webhook, network, media link or retry has to hear of it. The release before
+ * takes such a row for an open one. So it must be able to ask about the job, or to assume what it cost (`lb`).
+ */
 function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }: Ending): boolean {
   if (job.endedAt !== null || job.guessed === 1 || job.webhook !== null || job.network !== null) return false;
+  if (job.boundAt === null && job.operation !== "lb") return false;
   return isFinal(status) && job.retryOf === null && !isUnproven && !isUntold && media.length === 0;
 }
 

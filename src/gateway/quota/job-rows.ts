@@ -60,6 +60,11 @@ type Listed = Pick<Job, (typeof listed)[number]>;
 export type OpenRow = Pick<Job, (typeof openColumns)[number]> & { readonly rest: string };
 export type EndedRow = Pick<Job, (typeof endedColumns)[number]> & { readonly rest: string };
 
+/** A value of the list, in SQL. */
+export function listedColumn(name: (typeof listed)[number]): string {
+  return `json_extract(rest, '$[${listed.indexOf(name)}]')`;
+}
+
 const amount = (column: string) =>
   `${column} INTEGER NOT NULL CHECK (typeof(${column}) = 'integer' AND ${column} >= 0)`;
 const flag = (column: string) => `${column} INTEGER NOT NULL CHECK (${column} IN (0, 1))`;
@@ -101,8 +106,8 @@ export function endedValues(job: Job) {
 
 /** A row of `jobs`: of an open job, or of one that ended a moment ago. */
 export function readOpen({ rest, ...columns }: OpenRow): Job {
-  const listed = readRest(rest);
-  return { ...listed, ...columns, charged: listed.charged ?? 0, assumed: listed.assumed ?? 0 };
+  const fields = readRest(rest);
+  return { ...fields, ...columns, charged: fields.charged ?? 0, assumed: fields.assumed ?? 0 };
 }
 
 export function readEnded({ rest, ...columns }: EndedRow): Job {

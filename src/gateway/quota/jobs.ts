@@ -1,11 +1,13 @@
 // The jobs of a meter: open ones in memory and as rows of `jobs`, ended ones as rows of `ended`, the newest few thousand.
 // A job that ends may stay in `jobs` until the next transaction: its end is then one statement.
 import type { JobState } from "../../contract/states.ts";
+import { requireAmounts } from "./amounts.ts";
 import { describeJob, type Job } from "./job.ts";
 import {
   type EndedRow,
   endedValues,
   insertOpen,
+  listedColumn,
   type OpenRow,
   openValues,
   readEnded,
@@ -29,6 +31,8 @@ const keptEnded = { known: 1000, assumed: 3000 };
 export type EndedCounts = typeof keptEnded;
 /** Rows are removed so many at once, since one at a time would cost more. */
 const pruneBatch = 50;
+/** SQL's word for it. */
+const isNoticed = `(${listedColumn("webhook")} IS NULL OR ${listedColumn("noticed")} = 1)`;
 const deleteOpen = "DELETE FROM jobs WHERE turn = ?";
 
 export class Jobs {
@@ -96,7 +100,10 @@ export class Jobs {
     return this.#assumedWith(admission).find(isUnbound);
   }
 
-  /** Rows that name the admission anywhere, newest first. Every row is looked at: it is asked seldom. */
+  /**
+   * Rows that name the admission anywhere, newest first. Every row is looked at: it is asked seldom. A retry's end is
+   * moved at once.
+   */
   #assumedWith(admission: string): Job[] {
     if (!this.#tables.has("ended")) return [];
     const query = "SELECT * FROM ended WHERE assumed = 1 AND instr(rest, ?) > 0 ORDER BY turn DESC";
@@ -126,8 +133,9 @@ export class Jobs {
     this.#moveEnded(job);
   }
 
-  /** One statement. The row is moved with the next transaction. */
+  /** One statement. The row is moved with the next transaction, whose table would refuse what is no amount or moment. */
   endInPlace(job: Job, end: End): void {
+    requireAmounts(end.charged, end.endedAt);
     this.#sql.exec(updateOpen, ...openValues({ ...job, ...end }));
     Object.assign(job, end);
     this.#open.delete(job.admission);
@@ -171,14 +179,14 @@ export class Jobs {
     this.#ended[assumed ? "assumed" : "known"] += by;
   }
 
-  /** The oldest rows of a kind that has too many; gone. */
+  /** Of a kind that has too many rows, those that ended first; gone. One whose webhook has no body yet stays. */
   prune(): Job[] {
     return [...this.#pruneKind("known"), ...this.#pruneKind("assumed")];
   }
 
   #pruneKind(kind: keyof EndedCounts): Job[] {
     if (this.#ended[kind] < keptEnded[kind] + pruneBatch) return [];
-    const oldest = "SELECT admission FROM ended WHERE assumed = ? ORDER BY admission LIMIT ?";
+    const oldest = `SELECT admission FROM ended WHERE assumed = ? AND ${isNoticed} ORDER BY endedAt, admission LIMIT ?`;
     const query = `DELETE FROM ended WHERE admission IN (${oldest}) RETURNING *`;
     const rows = this.#sql.exec<EndedRow>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
     const gone = rows.map(readEnded);
@@ -231,10 +239,10 @@ export class Jobs {
   /** Newest first. */
   page(owner: string, model: string | undefined, offset: number, count: number): { jobs: MeteredJob[]; total: number } {
     const isAsked = (job: Job) => job.owner === owner && (model === undefined || job.model === model);
-    const open = [...this.#open.values()].filter(isAsked);
+    const inMemory = [...this.#open.values(), ...this.#unmoved.values()].filter(isAsked);
     const ended = this.#endedOf(owner, model, offset + count);
-    const newest = [...open, ...ended.jobs].sort((one, other) => (one.admission < other.admission ? 1 : -1));
-    return { jobs: newest.slice(offset, offset + count).map(describeJob), total: open.length + ended.total };
+    const newest = [...inMemory, ...ended.jobs].sort((one, other) => (one.admission < other.admission ? 1 : -1));
+    return { jobs: newest.slice(offset, offset + count).map(describeJob), total: inMemory.length + ended.total };
   }
 
   #endedOf(owner: string, model: string | undefined, count: number): { jobs: Job[]; total: number } {

@@ -23,7 +23,7 @@ import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.
 
 /** The most rows that a waking object has to count. */
 const maxUncounted = 500;
-/** The most ended jobs that it finds among the open ones. */
+/** The most ended jobs that stay in `jobs`. */
 const maxUnmoved = 16;
 /** How long a webhook's body may take before the meter asks for it. */
 const bringMs = 10_000;
@@ -152,21 +152,23 @@ export class MeterStores {
       this.#storage.transactionSync(() => {
         this.#moveEnded();
         const result = work();
-        for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
         this.#write();
         return result;
       }),
     );
   }
 
-  /** What is read of ended rows must include the last ones. */
+  /** In a transaction of its own: it removes the oldest rows, one of which another work may have in hand. */
   moveEnded(): void {
-    if (this.jobs.unmovedCount > 0) this.transaction(() => {});
+    if (this.jobs.unmovedCount > 0) this.transaction(() => this.#prune());
   }
 
   #moveEnded(): void {
-    const now = this.#clock();
-    for (const job of this.jobs.moveEnded()) this.spend.addEnded(job, now);
+    for (const job of this.jobs.moveEnded()) this.spend.addEnded(job);
+  }
+
+  #prune(): void {
+    for (const gone of this.jobs.prune()) this.counters.keepPruned(gone);
   }
 
   /** One statement that makes no table, and changes nothing of what the state counts. */
@@ -219,7 +221,7 @@ export class MeterStores {
     this.#open.countedTurn = this.#open.turn;
   }
 
-  /** The one way that what a row counts for changes. */
+  /** The one way that what a row counts for changes, beside `endAlone`. */
   change(job: Job, apply: () => void): void {
     this.counters.count(job, -1);
     this.spend.follow(job, this.#clock(), apply);
@@ -233,11 +235,16 @@ export class MeterStores {
     if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, end, now);
     if (job.noticed === 0) this.oweWebhook(job, now);
+    this.#prune();
   }
 
-  /** The end of an open job, which no webhook, network, link or retry has to hear of: a statement, as an admission is. */
+  /** The end of an open job that changes its row alone: one statement, as an admission is. */
   endAlone(job: Job, end: End, now: number): void {
-    if (this.jobs.unmovedCount >= maxUnmoved) this.moveEnded();
+    if (this.jobs.unmovedCount < maxUnmoved) this.#endInPlace(job, end, now);
+    else this.transaction(() => this.end(job, end, now));
+  }
+
+  #endInPlace(job: Job, end: End, now: number): void {
     const owed = isOwedToBudget(job);
     this.#orReread(() => {
       this.counters.count(job, -1);

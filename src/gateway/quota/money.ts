@@ -143,6 +143,13 @@ export class Money {
     return amounts;
   }
 
+  /** The clock was set back: days from this one on are told apart again. */
+  goBackTo(day: number): void {
+    if (day >= this.#from) return;
+    this.#from = day;
+    this.#monthsFrom = firstOfMonth(day - keptMonthDays);
+  }
+
   prune(today: number): void {
     if (today - keptDays <= this.#from) return;
     this.#from = today - keptDays;

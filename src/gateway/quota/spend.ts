@@ -1,4 +1,4 @@
-// What jobs cost by owner, day of admission and model: each sum changes with the row that it is made of, in one transaction.
+// What jobs cost by owner, day of admission and model: each sum changes with the row of `ended` that it is made of, in one transaction.
 import { amountsOf, isShare, type Job } from "./job.ts";
 import { dayMs, dayOf } from "./periods.ts";
 import type { Tables } from "./tables.ts";
@@ -41,7 +41,7 @@ export class SpendByDay {
     this.#isFollowed = isFollowed && tables.has("spend");
   }
 
-  /** Whether the sums have heard of every end. */
+  /** Whether the sums include every row of `ended`. */
   get isFollowed(): boolean {
     return this.#isFollowed;
   }
@@ -54,8 +54,8 @@ export class SpendByDay {
   }
 
   /** The row has just been moved to those of ended jobs. */
-  addEnded(job: Job, now: number): void {
-    this.#add(job, nothing, settled(job), now);
+  addEnded(job: Job): void {
+    this.#add(job, nothing, settled(job), job.endedAt ?? job.admittedAt);
   }
 
   /** The row is gone, and what it counted for was never spent. */

@@ -1,7 +1,7 @@
 // The tables of a payer's meter, version 1. Two are made with its first row, each other one when it is first needed.
 import { endedTable, openTable } from "./job-rows.ts";
 
-/** `state` holds one row, `jobs` a row an open job. */
+/** `state` holds one row, `jobs` a row for each open job, and for each that ended since the last transaction. */
 const atBirth = `
   CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT NOT NULL);
   ${openTable};`;

@@ -162,7 +162,6 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
 
   jobs(owner: string, model: string | undefined, offset: number, count: number) {
     this.#endOverdue();
-    this.#stores.moveEnded();
     return this.#stores.jobs.page(owner, model, offset, count);
   }
 

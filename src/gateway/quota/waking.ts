@@ -41,7 +41,7 @@ export interface State {
   readonly networkDueAt?: number | null;
   readonly debtsDueAt?: number | null;
   readonly uploadsDueAt?: number | null;
-  /** Every end is in the sums of `spend`. */
+  /** Every row of `ended` is in the sums of `spend`. */
   readonly followsSpend?: boolean;
 }
 
@@ -86,7 +86,7 @@ export function wake(sql: SqlStorage) {
     if (job.admission > newest) newest = job.admission;
     if (job.turn > state.turn) uncounted.push(job);
     else if (job.endedAt === null) stores.counters.countPlace(job, 1);
-    else countEnd(job, stores);
+    else replaceOpenByEnd(job, stores);
   }
   for (const job of uncounted.sort((one, other) => one.turn - other.turn)) {
     stores.counters.admit(job);
@@ -98,7 +98,10 @@ export function wake(sql: SqlStorage) {
 }
 
 /** The state counts the job as it was before it ended. */
-function countEnd(job: Job, { counters, leases }: { readonly counters: Counters; readonly leases: Leases }): void {
+function replaceOpenByEnd(
+  job: Job,
+  { counters, leases }: { readonly counters: Counters; readonly leases: Leases },
+): void {
   const open: Job = { ...job, ...notEnded };
   counters.countPlace(open, 1);
   counters.count(open, -1);

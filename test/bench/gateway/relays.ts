@@ -51,7 +51,7 @@ const body = JSON.stringify({ input: { prompt: "a lighthouse in the evening", wi
 const gateway = "gateway";
 const bare = ["passthrough"] as const;
 const withLeast = ["passthrough", "least"] as const;
-const aRun: OtherRequests = { name: "a run with quota there", requests: runs };
+const aRun: OtherRequests = { name: "run, with quota, at the same server", requests: runs };
 
 const relays: readonly Relay[] = [
   {

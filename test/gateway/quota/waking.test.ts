@@ -125,16 +125,18 @@ describe("an end that cannot be written", () => {
       await meter.admit(first);
       meter.settle(ending(first.admission));
       meter.spent(first.owner, ["day"]);
-      for (let time = 0; time < ended; time++) {
+      const bound = async () => {
         const { admission } = request(claims);
-        await meter.admit({ ...request(claims), admission });
-        meter.settle(ending(admission, { upstreamId: null }));
-      }
-      const job = request(claims);
-      await meter.admit(job);
+        await meter.admit(request({ ...claims, admission }));
+        meter.bind([{ admission, upstreamId: "job-1" }]);
+        return admission;
+      };
+      const told = (admission: string) => meter.settle(ending(admission, { upstreamId: "job-1" }));
+      for (let time = 0; time < ended; time++) told(await bound());
+      const job = await bound();
       const before = used(meter);
       failing(state, write);
-      const end = () => meter.settle(ending(job.admission, { upstreamId: null }));
+      const end = () => told(job);
       expect(end).toThrow("disk");
       expect(used(meter)).toEqual(before);
       expect(used(wake(state, world))).toEqual(before);
