@@ -106,6 +106,19 @@ describe("a row that is in hand while others go", { timeout: 30_000 }, () => {
   );
 });
 
+it("a job that ended last stays, though it began before a thousand others", { timeout: 30_000 }, () =>
+  withMeter(async (meter) => {
+    const long = await admitted(meter);
+    await fill(meter, 1049);
+    world.now += 60_000;
+    end(meter, long, { completedAt: world.now });
+    await fill(meter, 1);
+    meter.spent(owner, ["day"]);
+    expect(meter.job(long)).toMatchObject({ status: "COMPLETED" });
+    expect(meter.jobs(owner, undefined, 0, 1)).toMatchObject({ total: 1001 });
+  }),
+);
+
 describe("an end in one statement", () => {
   it.each<[string, Partial<Ending>]>([
     ["half a micro-USD", { costMicroUsd: null, assumedMicroUsd: 0.5 }],
