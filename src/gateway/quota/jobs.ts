@@ -31,7 +31,7 @@ const keptEnded = { known: 1000, assumed: 3000 };
 export type EndedCounts = typeof keptEnded;
 /** Rows are removed so many at once, since one at a time would cost more. */
 const pruneBatch = 50;
-/** SQL's word for it. */
+/** In SQL: no webhook still waits for its body. */
 const isNoticed = `(${listedColumn("webhook")} IS NULL OR ${listedColumn("noticed")} = 1)`;
 const deleteOpen = "DELETE FROM jobs WHERE turn = ?";
 

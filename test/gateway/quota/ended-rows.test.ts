@@ -1,6 +1,5 @@
 // Rows of ended jobs are moved together, and the oldest go when there are too many. Each test is named after what once got
 // lost, or was counted twice, on the way.
-import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
 import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
@@ -8,8 +7,8 @@ import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import type { AdmitRequest, Ending } from "../../../src/gateway/quota/metering.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { codeOf, ending, noon, request, stubOf } from "./admissions.ts";
-import { newWorld, wake } from "./planted-meter.ts";
+import { codeOf, ending, noon, request } from "./admissions.ts";
+import { newWorld, refuseWrites, wake, withMeter } from "./planted-meter.ts";
 
 const dayMs = 86_400_000;
 const owner = "user:ada";
@@ -17,13 +16,6 @@ const world = newWorld(noon);
 const claimsOf = (rules: Rule[]) =>
   ({ plan: "tested", planFrom: "token", plans: plansText({ tested: rules }), token: undefined }) as const;
 const claims = claimsOf([{ unit: "usd", limit: 10_000, per: "day" }]);
-
-function withMeter(act: (meter: UserMeter, state: DurableObjectState) => Promise<void>): Promise<void> {
-  return runInDurableObject(stubOf(owner), async (_object, state) => {
-    await act(wake(state, world), state);
-    await state.storage.deleteAlarm();
-  });
-}
 
 let count = 0;
 async function admitted(meter: UserMeter, change: Partial<AdmitRequest> = {}): Promise<string> {
@@ -48,8 +40,6 @@ const keptRows = ({ storage: { sql } }: DurableObjectState) => {
   const query = "SELECT SUM(1 - assumed) AS known, SUM(assumed) AS assumed FROM ended";
   return { counted: (JSON.parse(json) as { ended: unknown }).ended, rows: sql.exec(query).one() };
 };
-const refuseWrites = ({ storage: { sql } }: DurableObjectState, table: string) =>
-  sql.exec(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
 
 beforeEach(() => {
   vi.spyOn(console, "warn").mockReturnValue();
@@ -62,7 +52,7 @@ afterEach(async () => {
 
 describe("a row that is in hand while others go", { timeout: 30_000 }, () => {
   it("is not written again after it went: told of its end", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       const first = await admitted(meter);
       end(meter, first, { costMicroUsd: null, isUntold: true });
       await fill(meter, 3039, assumed);
@@ -75,7 +65,7 @@ describe("a row that is in hand while others go", { timeout: 30_000 }, () => {
     }));
 
   it("is not written again after it went: its webhook's body handed more out", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       const webhook = "https://example.com/hook";
       const first = await admitted(meter, { model: "granite-4-0-h-small", kind: "text", webhook });
       meter.handOut(first, { upstreamId: null, pieces: 3, textBytes: 100, whole: true });
@@ -93,7 +83,7 @@ describe("a row that is in hand while others go", { timeout: 30_000 }, () => {
     ["by the end itself", 1049, 0],
     ["by a later end", 1048, 1],
   ])("keeps its webhook, though it outlived a thousand others: %s", (_what, before, after) =>
-    withMeter(async (meter, { storage: { sql } }) => {
+    withMeter(world, async (meter, { storage: { sql } }) => {
       const long = await admitted(meter, { webhook: "https://example.com/hook" });
       await fill(meter, before);
       expect(end(meter, long)).toMatchObject({ first: true, wantsNotice: true });
@@ -107,7 +97,7 @@ describe("a row that is in hand while others go", { timeout: 30_000 }, () => {
 });
 
 it("a job that ended last stays, though it began before a thousand others", { timeout: 30_000 }, () =>
-  withMeter(async (meter) => {
+  withMeter(world, async (meter) => {
     const long = await admitted(meter);
     await fill(meter, 1049);
     world.now += 60_000;
@@ -124,7 +114,7 @@ describe("an end in one statement", () => {
     ["half a micro-USD", { costMicroUsd: null, assumedMicroUsd: 0.5 }],
     ["no moment", { completedAt: Number.NaN }],
   ])("writes nothing that its table would refuse later: %s", (_what, change) =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       const job = await admitted(meter);
       expect(() => end(meter, job, change)).toThrow("no amount");
       for (const one of [meter, wake(state, world)]) {
@@ -135,7 +125,7 @@ describe("an end in one statement", () => {
   );
 
   it("is in the day's sums, though the clock ran ahead when its row was moved", () =>
-    withMeter(async (meter) => {
+    withMeter(world, async (meter) => {
       await fill(meter, 1);
       meter.spent(owner, ["day"]);
       await fill(meter, 1);
@@ -146,10 +136,10 @@ describe("an end in one statement", () => {
     }));
 
   it("is in the list of jobs, once, also while storage takes no write", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       await fill(meter, 2);
       const listed = () => meter.jobs(owner, undefined, 0, 10);
-      refuseWrites(state, "state");
+      refuseWrites(state, "INSERT ON state");
       expect(listed()).toMatchObject({ total: 2, jobs: [{ status: "COMPLETED" }, { status: "COMPLETED" }] });
       state.storage.sql.exec("DROP TRIGGER broken");
       meter.spent(owner, ["day"]);
@@ -159,7 +149,7 @@ describe("an end in one statement", () => {
 
 describe("a clock that ran ahead and came back", { timeout: 30_000 }, () => {
   it("gives a token no second day's money", () =>
-    withMeter(async (meter) => {
+    withMeter(world, async (meter) => {
       const token = { id: "narrow", rules: [{ unit: "usd", limit: 0.05, per: "day" } satisfies Rule] };
       await admitted(meter, { token });
       world.now = noon + 20 * dayMs;
@@ -170,7 +160,7 @@ describe("a clock that ran ahead and came back", { timeout: 30_000 }, () => {
     }));
 
   it("loses no money of rows that are gone by a recount", () =>
-    withMeter(async (meter) => {
+    withMeter(world, async (meter) => {
       const jobs = 1060;
       const limited = claimsOf([{ unit: "usd", limit: (jobs * 15_000) / 1e6, per: "day" }]);
       world.now = noon + 12 * dayMs;

@@ -1,8 +1,10 @@
 // A meter made by hand over an object's storage: with the tests' clock, upstream and budget, and as often as they like.
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import type { LeaseAnswer } from "../../../src/gateway/quota/budget.ts";
 import type { AskUpstream } from "../../../src/gateway/quota/upstream-poll.ts";
 import { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
+import { stubOf } from "./admissions.ts";
 
 export interface World {
   now: number;
@@ -52,4 +54,20 @@ export function wake(state: DurableObjectState, world: World): UserMeter {
   meter.clock = () => world.now;
   meter.ask = (job) => world.ask(job);
   return meter;
+}
+
+/** With one over ada's storage. Its alarm does not ring after the test. */
+export function withMeter(
+  world: World,
+  act: (meter: UserMeter, state: DurableObjectState) => Promise<void> | void,
+): Promise<void> {
+  return runInDurableObject(stubOf("user:ada"), async (_object, state) => {
+    await act(wake(state, world), state);
+    await state.storage.deleteAlarm();
+  });
+}
+
+/** Each write of this kind, such as `INSERT ON state`, fails until the trigger `broken` is dropped. */
+export function refuseWrites({ storage: { sql } }: DurableObjectState, write: string): void {
+  sql.exec(`CREATE TRIGGER broken BEFORE ${write} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
 }

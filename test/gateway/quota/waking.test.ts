@@ -1,12 +1,11 @@
 // An admission is one row: whatever dies or fails around it, memory and SQL count the same.
-import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { plansText } from "../../../src/gateway/operator-settings/plans.ts";
 import type { Rule } from "../../../src/gateway/operator-settings/rules.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { ending, noon, request, stubOf } from "./admissions.ts";
-import { newWorld, wake } from "./planted-meter.ts";
+import { ending, noon, request } from "./admissions.ts";
+import { newWorld, refuseWrites, wake, withMeter } from "./planted-meter.ts";
 
 const rules: Rule[] = [
   { unit: "requests", limit: 10_000, per: "minute" },
@@ -29,13 +28,6 @@ const counted = (sql: SqlStorage) =>
     .toArray()
     .map(({ json }) => JSON.parse(json).turn)[0] ?? 0;
 
-function withMeter(act: (meter: UserMeter, state: DurableObjectState) => Promise<void> | void): Promise<void> {
-  return runInDurableObject(stubOf("user:ada"), async (_object, state) => {
-    await act(wake(state, world), state);
-    await state.storage.deleteAlarm();
-  });
-}
-
 beforeEach(() => {
   vi.spyOn(console, "warn").mockReturnValue();
   world.now = noon;
@@ -47,7 +39,7 @@ afterEach(async () => {
 
 describe("an object that dies after it admitted", () => {
   it("counts as before when it wakes: requests, jobs, money, those of a token too", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       const jobs = [
         request(claims),
         request({ ...claims, token }),
@@ -81,7 +73,7 @@ describe("an object that dies after it admitted", () => {
     }));
 
   it("counts its windows from the moments of the admissions", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       for (let time = 0; time < 4; time++) {
         world.now = noon + time * 20_000;
         await meter.admit(request(claims));
@@ -94,7 +86,7 @@ describe("an object that dies after it admitted", () => {
     }));
 
   it("has few rows to count, however many it admitted", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       const admitted = 1300;
       for (let time = 0; time < admitted; time++) await meter.admit(request(claims));
       expect(counted(state.storage.sql)).toBeGreaterThanOrEqual(admitted - 500);
@@ -102,7 +94,7 @@ describe("an object that dies after it admitted", () => {
     }));
 
   it("forgets what was reset, and nothing that came later", () =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       for (let time = 0; time < 3; time++) await meter.admit(request(claims));
       meter.reset();
       await meter.admit(request(claims));
@@ -112,15 +104,12 @@ describe("an object that dies after it admitted", () => {
     }));
 });
 
-const failing = (state: DurableObjectState, write: string) =>
-  state.storage.sql.exec(`CREATE TRIGGER broken BEFORE ${write} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
-
 describe("an end that cannot be written", () => {
   it.each([
     ["its row", "UPDATE ON jobs", 0],
     ["the rows that are moved with it", "INSERT ON ended", 16],
   ])("changes nothing: %s", (_what, write, ended) =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       const first = request(claims);
       await meter.admit(first);
       meter.settle(ending(first.admission));
@@ -135,7 +124,7 @@ describe("an end that cannot be written", () => {
       for (let time = 0; time < ended; time++) told(await bound());
       const job = await bound();
       const before = used(meter);
-      failing(state, write);
+      refuseWrites(state, write);
       const end = () => told(job);
       expect(end).toThrow("disk");
       expect(used(meter)).toEqual(before);
@@ -155,11 +144,11 @@ describe("an admission that cannot be written", () => {
     ["its row", "jobs", undefined],
     ["what is beside its row", "idempotency", { key: "k", fingerprint: "f" }],
   ])("changes nothing: %s", (_what, table, idempotency) =>
-    withMeter(async (meter, state) => {
+    withMeter(world, async (meter, state) => {
       await meter.admit(request(claims));
       await meter.admit(request({ ...claims, idempotency: { key: "before", fingerprint: "f" } }));
       const before = used(meter);
-      failing(state, `INSERT ON ${table}`);
+      refuseWrites(state, `INSERT ON ${table}`);
       const job = request({ ...claims, idempotency });
       await expect(async () => meter.admit(job)).rejects.toThrow("disk");
       expect(meter.job(job.admission)).toBeUndefined();
