@@ -21,8 +21,13 @@ function fractionOf(root: number): number {
   return ((root % 1) * 2 ** 32) | 0;
 }
 
-/** Between two calls nothing in it counts. */
+/** Between two calls nothing in them counts: made anew for each, they would cost as much as the blocks. */
 const schedule = new Int32Array(64);
+const state = new Int32Array(initialState.length);
+const hash = new DataView(new ArrayBuffer(macBytes));
+const hashed = new Uint8Array(hash.buffer);
+let room = new Uint8Array(16 * blockBytes);
+
 const encoder = new TextEncoder();
 
 export class HmacKey {
@@ -31,45 +36,46 @@ export class HmacKey {
   readonly #outer: Int32Array;
 
   constructor(secret: Uint8Array) {
-    const key = secret.byteLength > blockBytes ? hashOn(initialState, 0, secret) : secret;
+    const key = secret.byteLength > blockBytes ? hashOn(initialState, 0, secret).slice() : secret;
     this.#inner = afterKey(key, 0x36);
     this.#outer = afterKey(key, 0x5c);
   }
 
   sign(text: string): Uint8Array<ArrayBuffer> {
-    return hashOn(this.#outer, blockBytes, hashOn(this.#inner, blockBytes, encoder.encode(text)));
+    const inner = hashOn(this.#inner, blockBytes, encoder.encode(text));
+    return hashOn(this.#outer, blockBytes, inner).slice();
   }
 }
 
 function afterKey(key: Uint8Array, pad: number): Int32Array {
   const block = new Uint8Array(blockBytes);
   block.set(key);
-  const state = initialState.slice();
-  mix(state, new DataView(block.map((byte) => byte ^ pad).buffer), 0);
-  return state;
+  const begun = initialState.slice();
+  mix(begun, new DataView(block.map((byte) => byte ^ pad).buffer), 0);
+  return begun;
 }
 
-/** The hash of a message of which so many bytes are in the state already. */
+/** The hash of a message of which so many bytes are in the state already. It holds until the next call. */
 function hashOn(begun: Int32Array, begunBytes: number, message: Uint8Array): Uint8Array<ArrayBuffer> {
-  const blocks = Math.ceil((message.byteLength + trailerBytes) / blockBytes);
-  const padded = new Uint8Array(blocks * blockBytes);
-  padded.set(message);
-  padded[message.byteLength] = 0x80;
-  const view = new DataView(padded.buffer);
+  const length = blockBytes * Math.ceil((message.byteLength + trailerBytes) / blockBytes);
+  if (length > room.byteLength) room = new Uint8Array(length);
+  room.set(message);
+  room[message.byteLength] = 0x80;
+  room.fill(0, message.byteLength + 1, length);
+  const padded = new DataView(room.buffer);
   // In bits; the upper half of the eight bytes stays zero for what is signed here.
-  view.setUint32(padded.byteLength - 4, 8 * (begunBytes + message.byteLength));
-  const state = begun.slice();
-  for (let at = 0; at < padded.byteLength; at += blockBytes) mix(state, view, at);
-  const hash = new DataView(new ArrayBuffer(macBytes));
+  padded.setUint32(length - 4, 8 * (begunBytes + message.byteLength));
+  state.set(begun);
+  for (let at = 0; at < length; at += blockBytes) mix(state, padded, at);
   for (let n = 0; n < state.length; n++) hash.setInt32(4 * n, state[n] as number);
-  return new Uint8Array(hash.buffer);
+  return hashed;
 }
 
 type Eight = [number, number, number, number, number, number, number, number];
 const rotate = (word: number, by: number) => (word >>> by) | (word << (32 - by));
 
 /** One block: FIPS 180-4, 6.2.2. */
-function mix(state: Int32Array, message: DataView, at: number): void {
+function mix(begun: Int32Array, message: DataView, at: number): void {
   const w = schedule;
   for (let t = 0; t < 16; t++) w[t] = message.getInt32(at + 4 * t);
   for (let t = 16; t < 64; t++) {
@@ -80,7 +86,7 @@ function mix(state: Int32Array, message: DataView, at: number): void {
     w[t] = sigma1 + (w[t - 7] as number) + sigma0 + (w[t - 16] as number);
   }
   // Read by index: an iterator would cost as much as the rounds.
-  const before = state as unknown as Eight;
+  const before = begun as unknown as Eight;
   let a = before[0];
   let b = before[1];
   let c = before[2];
@@ -104,12 +110,12 @@ function mix(state: Int32Array, message: DataView, at: number): void {
     b = a;
     a = (first + sum0 + majority) | 0;
   }
-  state[0] = before[0] + a;
-  state[1] = before[1] + b;
-  state[2] = before[2] + c;
-  state[3] = before[3] + d;
-  state[4] = before[4] + e;
-  state[5] = before[5] + f;
-  state[6] = before[6] + g;
-  state[7] = before[7] + h;
+  begun[0] = before[0] + a;
+  begun[1] = before[1] + b;
+  begun[2] = before[2] + c;
+  begun[3] = before[3] + d;
+  begun[4] = before[4] + e;
+  begun[5] = before[5] + f;
+  begun[6] = before[6] + g;
+  begun[7] = before[7] + h;
 }

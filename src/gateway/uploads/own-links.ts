@@ -23,14 +23,14 @@ const path = /^\/(uploads|images)\/([^/]+)$/;
 
 export class OwnLinks {
   readonly #config: Config;
+  readonly #requestUrl: string;
   readonly #origin: string;
-  readonly #origins: readonly string[];
   readonly #now: number;
 
   constructor(config: Config, requestUrl: string, now: number) {
     this.#config = config;
+    this.#requestUrl = requestUrl;
     this.#origin = ownOrigin(config, requestUrl);
-    this.#origins = [new URL(requestUrl).origin, new URL(this.#origin).origin];
     this.#now = now;
   }
 
@@ -49,7 +49,8 @@ export class OwnLinks {
   }
 
   #isOwn({ origin, hostname }: URL): boolean {
-    return this.#origins.includes(origin) || (this.#config.local && loopback.test(hostname));
+    if ([this.#requestUrl, this.#origin].some((own) => new URL(own).origin === origin)) return true;
+    return this.#config.local && loopback.test(hostname);
   }
 
   #readOwn({ pathname, search }: URL): OwnLink | RefusedUrl {
