@@ -39,7 +39,9 @@ export const benches: Readonly<Record<string, Bench>> = {
   relays: {
     title: "Small exchanges, 32 at once, for 64 users",
     measure: async ({ small, jitter }) => {
-      const often = small ? { rounds: 1, loadMs: 120, aloneMs: 50 } : { rounds: 9, loadMs: 600, aloneMs: 250 };
+      const often = small
+        ? { warmUp: 100, rounds: 1, loadMs: 120, aloneMs: 50 }
+        : { warmUp: 20_000, rounds: 9, loadMs: 600, aloneMs: 250 };
       const effort = { ...often, quiet: isQuiet(jitter) };
       const rows = await onStage(small ? 4 : 64, (stage) => measureRelays(stage, effort));
       const headings = {

@@ -23,6 +23,8 @@ export interface RelayRow {
 }
 
 export interface Effort {
+  /** How many requests each is asked before it is measured: until then the runtime compiles the code that they run. */
+  readonly warmUp: number;
   readonly rounds: number;
   readonly loadMs: number;
   readonly aloneMs: number;
@@ -169,7 +171,10 @@ async function measure(stage: Stage, relay: Relay, effort: Effort): Promise<Rela
     else others.push(contender(other.name, relay.measured, await other.requests(stage)));
   }
   const contenders = [...others, own];
-  // The first round warms up.
+  for (const { server, texts } of contenders) {
+    await load({ port: server.port, requests: texts, connections, until: { asked: effort.warmUp } });
+  }
+  // The first round opens the connections again that rested too long.
   for (let round = -1; round < effort.rounds; round++) {
     for (const { server, texts, found } of round % 2 === 0 ? contenders : [...contenders].reverse()) {
       const told = await once(server, texts, effort);
