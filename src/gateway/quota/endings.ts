@@ -1,13 +1,23 @@
 // How jobs end at a payer's meter. Each ends once: by the first call that tells its end, or by an assumption if none
 // does.
-import { limits } from "../../contract/limits.ts";
 import { isFinal } from "../../contract/states.ts";
 import type { Bindings } from "./bindings.ts";
 import { Chain } from "./chain.ts";
-import { assumedCharge, type Charge, chargeOf, isFarOff } from "./charge.ts";
-import { isShare, type Job } from "./job.ts";
+import { assumedEnd, correctedEnd, firstEnd } from "./charged-end.ts";
+import {
+  endsAlone,
+  idOf,
+  isAsked,
+  isBefore,
+  isDoubtfulRetry,
+  isNamed,
+  isOfAnother,
+  isSettled,
+  isStale,
+  mayBeRetriedUntil,
+} from "./ending-rules.ts";
+import type { Job } from "./job.ts";
 import { dueAt, lastAnswerMs } from "./job-timing.ts";
-import type { End } from "./jobs.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Binding, Ending, HandedOut, KnownEnd, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
@@ -47,8 +57,7 @@ export class Endings {
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
-      const end = this.#endOf(job, ending);
-      if (end) this.#stores.endAlone(job, end, now);
+      this.#stores.endAlone(job, firstEnd(job, ending), now);
       return { ...this.#unchanged(job, ending), first: true };
     }
     return this.#stores.transaction(() => {
@@ -108,21 +117,8 @@ export class Endings {
   }
 
   #settle(job: Job, ending: Ending, now: number): void {
-    const end = this.#endOf(job, ending);
+    const end = job.endedAt === null ? firstEnd(job, ending) : correctedEnd(job, ending);
     if (end) this.#stores.end(job, end, now);
-  }
-
-  /** Undefined where what the job was charged stays. */
-  #endOf(job: Job, ending: Ending): End | undefined {
-    if (isSure(job, ending)) return undefined;
-    const said = chargeOf(job, ending.status, ending.costMicroUsd, ending.assumedMicroUsd);
-    const charge = ending.isUnproven ? { ...said, assumed: true } : said;
-    /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
-    const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
-    if (job.endedAt !== null && charge.assumed && !isRaised) return undefined;
-    if (charge.assumed && ending.status === "COMPLETED") log(job, said.assumed ? noCost : onlyNoticed);
-    if (isFarOff(charge, job.reserved)) log(job, `costs ${charge.microUsd}, ${job.reserved} were reserved`);
-    return endOf(charge, ending.status, Math.max(ending.completedAt, job.admittedAt));
   }
 
   /** Called in the meter of a /48: the job of one of its addresses has ended. */
@@ -190,12 +186,11 @@ export class Endings {
   }
 
   #assume(job: Job, now: number): void {
-    log(job, "no answer: its end is assumed");
-    const charge = this.#isPaidElsewhere(job) ? nothingMore : assumedCharge(job);
+    const end = assumedEnd(job, this.#isPaidElsewhere(job), now);
     // A cost that becomes known later is told under the first admission. Accepting the retry links the two, so that it
     // corrects the right one.
-    if (charge.microUsd > 0 && isDoubtfulRetry(job)) this.#chain.accept(job, now);
-    this.#stores.end(job, endOf(charge, "TIMED_OUT", Math.max(now, job.admittedAt)), now);
+    if (end.charged > 0 && isDoubtfulRetry(job)) this.#chain.accept(job, now);
+    this.#stores.end(job, end, now);
   }
 
   /** A doubtful retry of a job that another admission of the chain pays, or will pay. */
@@ -237,79 +232,6 @@ export class Endings {
   }
 }
 
-/** Whether the upstream can be asked about the job: its id must be known. */
-function isAsked(job: Job): boolean {
-  return job.upstreamId !== null && !isShare(job);
-}
-
-/** The upstream keeps a job that came to no good end for so long. */
-function mayBeRetriedUntil({ status, endedAt }: Job): number {
-  return endedAt !== null && (status === "FAILED" || status === "TIMED_OUT") ? endedAt + limits.runRetentionMs : 0;
-}
-
-/**
- * The upstream id that an end proves. The end of a doubtful retry proves that the upstream ran it, under the id of the
- * first run.
- */
-function idOf(job: Job, { upstreamId, status }: Ending): string | null {
-  return upstreamId ?? (isDoubtfulRetry(job) && isFinal(status) ? job.upstreamId : null);
-}
-
-/** Whether the job's id is certain: the relay told it, or it is a retry, whose id is known from the start. */
-function isNamed({ boundAt, retryOf }: Job): boolean {
-  return boundAt !== null || retryOf !== null;
-}
-
-function isDoubtfulRetry({ boundAt, retryOf }: Job): boolean {
-  return boundAt === null && retryOf !== null;
-}
-
-const nothingMore: Charge = { microUsd: 0, assumed: true };
-
-/** A notice named one id, and the relay another one since: the notice was of another job. */
-function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boolean {
-  return ending.isUnproven === true && boundAt !== null && upstreamId !== ending.upstreamId;
-}
-
-/** An answer to a question asked before the retry was accepted is of the earlier run. */
-function isStale({ retryOf, boundAt }: Job, { askedAt }: Pick<Ending, "askedAt">, now: number): boolean {
-  return retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now);
-}
-
-/** A moment in the future means that the clock was set back: then nothing counts as before it. */
-function isBefore(askedAt: number, at: number, now: number): boolean {
-  return askedAt < at && at <= now;
-}
-
-/**
- * The end changes the job's own row alone: no webhook, network, media link or retry has to hear of it. The release before
- * takes such a row for an open one. So it must be able to ask about the job, or to assume what it cost (`lb`).
- */
-function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }: Ending): boolean {
-  if (job.endedAt !== null || job.guessed === 1 || job.webhook !== null || job.network !== null) return false;
-  if (job.boundAt === null && job.operation !== "lb") return false;
-  return isFinal(status) && job.retryOf === null && !isUnproven && !isUntold && media.length === 0;
-}
-
-/** Nothing of it is news. */
-function isSettled(job: Job, { status, media = [] }: Ending): boolean {
-  if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
-  return job.endedAt === null ? job.seen === status : isSure(job, { status });
-}
-
-/** It has ended, and what it was charged stays. */
-function isSure(job: Job, ending: Pick<Ending, "status">): boolean {
-  return job.endedAt !== null && job.assumed === 0 && !wasEarlierRuns(job, ending);
-}
-
-/**
- * What failed completes by a retry alone: so the failure that ended this retry was the earlier run's, seen late or by a
- * clock that was set back.
- */
-function wasEarlierRuns({ retryOf, status }: Job, ending: Pick<Ending, "status">): boolean {
-  return retryOf !== null && status === "FAILED" && ending.status === "COMPLETED";
-}
-
 /** The output in a webhook's body: it is handed out to the client, just as a status answer is. */
 function outputOf(body: string): HandedOut {
   const { output } = JSON.parse(body) as { readonly output?: unknown };
@@ -317,18 +239,6 @@ function outputOf(body: string): HandedOut {
   const handed =
     output === undefined || output === null ? { pieces: 0, textBytes: 0 } : { pieces, textBytes: bytesOfText(output) };
   return { upstreamId: null, ...handed, whole: true };
-}
-
-function endOf({ microUsd, assumed }: Charge, status: End["status"], endedAt: number): End {
-  return { status, charged: microUsd, assumed: assumed ? 1 : 0, endedAt };
-}
-
-const noCost = "no cost in the answer: it is assumed";
-/** A notice is not believed: the job that it names may be another one. */
-const onlyNoticed = "only a notice named this job: what it cost is marked as assumed";
-
-function log({ admission, model }: Job, problem: string): void {
-  console.warn(JSON.stringify({ meter: admission, model, problem }));
 }
 
 function textOf(body: string | Uint8Array): string {

@@ -13,13 +13,13 @@ import type { Job } from "./job.ts";
 import type { End, Jobs } from "./jobs.ts";
 import { keptDays, type Leases } from "./leases.ts";
 import type { PlanClaim } from "./metering.ts";
-import type { NetworkEnds, ShareEnd } from "./network-ends.ts";
+import { type NetworkEnds, shareEndOf } from "./network-ends.ts";
 import type { Outbox } from "./outbox.ts";
-import { dayOf, minuteMs } from "./periods.ts";
+import { dayOf } from "./periods.ts";
 import type { Revocations } from "./revocations.ts";
 import type { SpendByDay } from "./spend.ts";
 import type { UploadRows } from "./upload-rows.ts";
-import { type Awake, claimOf, isOwedToBudget, type State, wake } from "./waking.ts";
+import { type Awake, claimOf, isOwedToBudget, stateOf, wake } from "./waking.ts";
 
 /** The most rows that a waking object has to count. */
 const maxUncounted = 500;
@@ -28,10 +28,6 @@ const maxUnmoved = 16;
 /** How long a webhook's body may take before the meter asks for it. */
 const bringMs = 10_000;
 const truthMs = 60_000;
-
-function shareEndOf({ charged, assumed, endedAt }: End): ShareEnd {
-  return { charged, assumed, endedAt };
-}
 
 export class MeterStores {
   readonly #storage: DurableObjectStorage;
@@ -193,25 +189,7 @@ export class MeterStores {
   #write(): void {
     const now = this.#clock();
     this.counters.writeTokens(now);
-    const state: State = {
-      version: 1,
-      turn: this.#open.turn,
-      newest: this.#open.newest,
-      activeAt: this.#open.activeAt,
-      seenAt: now - (now % minuteMs),
-      alarmAt: this.alarmAt,
-      payer: this.counters.payer.json(now),
-      ended: this.jobs.endedCounts,
-      settings: this.settings.current,
-      ...(this.lastClaim && { lastClaim: this.lastClaim }),
-      leases: this.leases.json,
-      outboxDueAt: this.outbox.nextDue() ?? null,
-      networkDueAt: this.networkEnds.nextDue() ?? null,
-      debtsDueAt: this.debts.nextDue() ?? null,
-      uploadsDueAt: this.uploads.nextDue() ?? null,
-      tables: this.#open.tables.made,
-      ...(this.spend.isFollowed && { followsSpend: true }),
-    };
+    const state = stateOf(this.#open, this.alarmAt, now);
     if (!this.isBorn && state.activeAt === 0) return;
     const json = JSON.stringify(state);
     if (json === this.#open.json) return;

@@ -10,6 +10,10 @@ export interface ShareEnd {
   readonly endedAt: number;
 }
 
+export function shareEndOf({ charged, assumed, endedAt }: ShareEnd): ShareEnd {
+  return { charged, assumed, endedAt };
+}
+
 /** What became of an address's upload, which goes by its key. */
 export interface UploadEnd {
   readonly upload: UploadState;

@@ -1,4 +1,5 @@
-// What a meter reads when it wakes: its stored counters, and the rows that they do not include yet.
+// What a meter reads when it wakes: its stored counters, and the rows that they do not include yet. And what it writes
+// for that.
 import type { AccountJson } from "./account.ts";
 import { type AccountSettings, Settings } from "./account-settings.ts";
 import { Counters } from "./counters.ts";
@@ -11,7 +12,7 @@ import { type Lease, Leases } from "./leases.ts";
 import type { PlanClaim } from "./metering.ts";
 import { NetworkEnds } from "./network-ends.ts";
 import { Outbox } from "./outbox.ts";
-import { dayOf } from "./periods.ts";
+import { dayOf, minuteMs } from "./periods.ts";
 import { Revocations } from "./revocations.ts";
 import { SpendByDay } from "./spend.ts";
 import { type TableName, Tables } from "./tables.ts";
@@ -118,4 +119,28 @@ export function isOwedToBudget(job: Job): boolean {
 
 export function claimOf({ plan, planFrom }: Job): PlanClaim {
   return { plan, planFrom };
+}
+
+/** What is read when the object wakes again. */
+export function stateOf(open: Awake, alarmAt: number | null, now: number): State {
+  const { turn, newest, activeAt, lastClaim } = open;
+  return {
+    version: 1,
+    turn,
+    newest,
+    activeAt,
+    seenAt: now - (now % minuteMs),
+    alarmAt,
+    payer: open.counters.payer.json(now),
+    ended: open.jobs.endedCounts,
+    settings: open.settings.current,
+    ...(lastClaim && { lastClaim }),
+    leases: open.leases.json,
+    outboxDueAt: open.outbox.nextDue() ?? null,
+    networkDueAt: open.networkEnds.nextDue() ?? null,
+    debtsDueAt: open.debts.nextDue() ?? null,
+    uploadsDueAt: open.uploads.nextDue() ?? null,
+    tables: open.tables.made,
+    ...(open.spend.isFollowed && { followsSpend: true }),
+  };
 }

@@ -1,0 +1,76 @@
+// What an answer, or the time, says of a job by its row. Pure functions.
+import { limits } from "../../contract/limits.ts";
+import { isFinal } from "../../contract/states.ts";
+import { isShare, type Job } from "./job.ts";
+import type { Ending } from "./metering.ts";
+
+/** Whether the upstream can be asked about the job: its id must be known. */
+export function isAsked(job: Job): boolean {
+  return job.upstreamId !== null && !isShare(job);
+}
+
+/** The upstream keeps a job that came to no good end for so long. */
+export function mayBeRetriedUntil({ status, endedAt }: Job): number {
+  return endedAt !== null && (status === "FAILED" || status === "TIMED_OUT") ? endedAt + limits.runRetentionMs : 0;
+}
+
+/**
+ * The upstream id that an end proves. The end of a doubtful retry proves that the upstream ran it, under the id of the
+ * first run.
+ */
+export function idOf(job: Job, { upstreamId, status }: Ending): string | null {
+  return upstreamId ?? (isDoubtfulRetry(job) && isFinal(status) ? job.upstreamId : null);
+}
+
+/** Whether the job's id is certain: the relay told it, or it is a retry, whose id is known from the start. */
+export function isNamed({ boundAt, retryOf }: Job): boolean {
+  return boundAt !== null || retryOf !== null;
+}
+
+export function isDoubtfulRetry({ boundAt, retryOf }: Job): boolean {
+  return boundAt === null && retryOf !== null;
+}
+
+/** A notice named one id, and the relay another one since: the notice was of another job. */
+export function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boolean {
+  return ending.isUnproven === true && boundAt !== null && upstreamId !== ending.upstreamId;
+}
+
+/** An answer to a question asked before the retry was accepted is of the earlier run. */
+export function isStale({ retryOf, boundAt }: Job, { askedAt }: Pick<Ending, "askedAt">, now: number): boolean {
+  return retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now);
+}
+
+/** A moment in the future means that the clock was set back: then nothing counts as before it. */
+export function isBefore(askedAt: number, at: number, now: number): boolean {
+  return askedAt < at && at <= now;
+}
+
+/**
+ * The end changes the job's own row alone: no webhook, network, media link or retry has to hear of it. The release before
+ * takes such a row for an open one. So it must be able to ask about the job, or to assume what it cost (`lb`).
+ */
+export function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }: Ending): boolean {
+  if (job.endedAt !== null || job.guessed === 1 || job.webhook !== null || job.network !== null) return false;
+  if (job.boundAt === null && job.operation !== "lb") return false;
+  return isFinal(status) && job.retryOf === null && !isUnproven && !isUntold && media.length === 0;
+}
+
+/** Nothing of it is news. */
+export function isSettled(job: Job, { status, media = [] }: Ending): boolean {
+  if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
+  return job.endedAt === null ? job.seen === status : isSure(job, { status });
+}
+
+/** It has ended, and what it was charged stays. */
+export function isSure(job: Job, ending: Pick<Ending, "status">): boolean {
+  return job.endedAt !== null && job.assumed === 0 && !wasEarlierRuns(job, ending);
+}
+
+/**
+ * What failed completes by a retry alone: so the failure that ended this retry was the earlier run's, seen late or by a
+ * clock that was set back.
+ */
+function wasEarlierRuns({ retryOf, status }: Job, ending: Pick<Ending, "status">): boolean {
+  return retryOf !== null && status === "FAILED" && ending.status === "COMPLETED";
+}
