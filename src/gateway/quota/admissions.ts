@@ -90,7 +90,7 @@ export class Admissions {
     const reserved = job.operation === "joined" ? 0 : reserveMicroUsd;
     const change = { reserved, inputBytes, ttlMs, webhook: webhook ?? job.webhook };
     const timed = { ...job, ...change };
-    this.#stores.amend(job, { ...change, expiresAt: expiresAt(timed), dueAt: firstDueAt(timed) }, now);
+    this.#stores.amend(job, { ...change, expiresAt: expiresAt(timed, now), dueAt: firstDueAt(timed, now) }, now);
     const { owner, idempotencyKey, admission } = job;
     if (digest === undefined || idempotencyKey === null) return;
     this.#stores.idempotency.identify(owner, idempotencyKey, admission, digest);
@@ -182,8 +182,8 @@ export class Admissions {
       counters,
       reserved: joined ? 0 : request.reserveMicroUsd,
       place: joined ? 0 : 1,
-      expiresAt: expiresAt(timed),
-      dueAt: firstDueAt(timed),
+      expiresAt: expiresAt(timed, now),
+      dueAt: firstDueAt(timed, now),
       upstreamId: retryOf?.upstreamId ?? null,
       guessed: 0,
       seen: null,

@@ -38,7 +38,7 @@ export class Bindings {
   #bind(job: Job, upstreamId: string, now: number): void {
     const bound = { ...job, boundAt: now, doubtedAt: null };
     const due = Math.min(dueAt(bound, now), job.doubtedAt === null && job.dueAt > now ? job.dueAt : Infinity);
-    const change = { upstreamId, boundAt: now, expiresAt: expiresAt(bound) };
+    const change = { upstreamId, boundAt: now, expiresAt: expiresAt(bound, now) };
     /** Most jobs keep the due time that they were admitted with. */
     const isDueAnew = due !== job.dueAt || job.doubtedAt !== null;
     this.#stores.jobs.update(job, isDueAnew ? { ...change, dueAt: due, doubtedAt: null } : change);
@@ -87,7 +87,7 @@ export class Bindings {
   doubt(admission: string, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);
     if (!job || job.boundAt !== null || job.doubtedAt !== null) return;
-    const expiry = expiresAt({ ...job, doubtedAt: now });
+    const expiry = expiresAt({ ...job, doubtedAt: now }, now);
     const change = { place: 0, doubtedAt: now, expiresAt: expiry, dueAt: expiry } as const;
     this.#stores.single(() => this.#stores.change(job, () => this.#stores.jobs.update(job, change)));
   }

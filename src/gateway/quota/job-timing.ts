@@ -28,30 +28,33 @@ export type Timed = Pick<
   "admission" | "admittedAt" | "ttlMs" | "retentionMs" | "boundAt" | "doubtedAt" | "noticeAt" | "operation"
 >;
 
-export function expiresAt(job: Timed): number {
-  const { admittedAt, ttlMs, boundAt, doubtedAt } = job;
+/** What lies ahead of the clock was written before it was set back: it counts from now. */
+export function expiresAt(job: Timed, now: number): number {
+  const { ttlMs, boundAt, doubtedAt } = job;
+  const admittedAt = Math.min(job.admittedAt, now);
   if (isShare(job)) return admittedAt + Math.min(ttlMs, shareMs) + graceMs;
   if (boundAt !== null) return admittedAt + ttlMs + graceMs;
-  if (doubtedAt !== null) return doubtedAt + doubtMs;
+  if (doubtedAt !== null) return Math.min(doubtedAt, now) + doubtMs;
   return admittedAt + Math.min(ttlMs, unboundMs);
 }
 
 /** The first moment that a job needs attention, whether it is bound by then or not. */
-export function firstDueAt(job: Timed): number {
-  if (isShare(job)) return expiresAt(job);
-  return Math.min(expiresAt(job), dueAt({ ...job, boundAt: job.admittedAt }, job.admittedAt));
+export function firstDueAt(job: Timed, now: number): number {
+  const admittedAt = Math.min(job.admittedAt, now);
+  const expiry = expiresAt(job, now);
+  return isShare(job) ? expiry : Math.min(expiry, dueAt({ ...job, boundAt: admittedAt }, admittedAt));
 }
 
 /** The next moment that a job needs attention. */
 export function dueAt(job: Timed, now: number): number {
-  const { admittedAt, ttlMs, retentionMs, boundAt, noticeAt } = job;
-  const expiry = expiresAt(job);
+  const { ttlMs, retentionMs, boundAt, noticeAt } = job;
+  const expiry = expiresAt(job, now);
   if (isShare(job)) return expiry;
   const looks = noticeAt === null ? [] : looksMs.map((ms) => noticeAt + ms).filter((at) => at > now);
   if (boundAt === null) return Math.min(expiry, ...looks);
   const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
-  const end = admittedAt + ttlMs;
+  const end = Math.min(job.admittedAt, now) + ttlMs;
   const fixed = [end - earlyMs, end, expiry].filter((at) => at > now);
   return Math.min(next, ...looks, ...fixed);
 }

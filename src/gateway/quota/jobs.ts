@@ -202,8 +202,7 @@ export class Jobs {
   /** The clock was set back: what was begun ahead of it does not last for longer. */
   hurry(now: number): void {
     for (const job of this.#open.values()) {
-      const ahead = Math.max(0, job.admittedAt - now);
-      const expiry = Math.min(job.expiresAt, expiresAt(job) - ahead);
+      const expiry = Math.min(job.expiresAt, expiresAt(job, now));
       if (job.dueAt > now) this.update(job, { dueAt: now, expiresAt: expiry });
     }
   }

@@ -388,6 +388,17 @@ describe("a clock that is set back by an hour", () => {
       expect(isEnded(planted, admission)).toBe(false);
     }));
 
+  it("gives no more time to a job whose id is told after it", () =>
+    planted(async (planted) => {
+      const told = request({ ttlMs: 10 * 60 * secondMs });
+      await planted.meter.admit(told);
+      setBack(planted);
+      planted.meter.bind([{ admission: told.admission, upstreamId: "ref" }]);
+      world.ask = async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 });
+      await planted.ringUntil(() => isEnded(planted, told.admission));
+      expect(world.now).toBeLessThan(noon - hourMs / 2);
+    }));
+
   it("lets no question wait for it, nor what nobody bound keep its place", () =>
     planted(async (planted) => {
       const admission = await bound(planted);
