@@ -125,7 +125,8 @@ async function answerOf(
   response: Response,
   timer: ReturnType<typeof setTimeout>,
 ): Promise<Passed> {
-  const { status, statusText, body } = response;
+  // Its reason phrase is not passed on: it is free text, and clients of HTTP/2 never see one.
+  const { status, body } = response;
   const headers = answerHeaders(response.headers, { ...passage, target });
   const refusal = refusalOf(passage, response, headers);
   if (refusal) {
@@ -134,7 +135,7 @@ async function answerOf(
   }
   const { request, secrets } = passage;
   const whole = (content: BodyInit | null): Passed => {
-    return { response: new Response(content, { status, statusText, headers }), ended: Promise.resolve() };
+    return { response: new Response(content, { status, headers }), ended: Promise.resolve() };
   };
   const stated = statedLength(response.headers);
   if (!body || request.method === "HEAD" || (stated !== undefined && !secrets)) return whole(body);
@@ -156,12 +157,12 @@ async function answerOf(
     reader.cancel(error).catch(() => {});
     writer.letGo(error);
   });
-  const passed = new Response(readable, { status, statusText, headers });
+  const passed = new Response(readable, { status, headers });
   return { response: passed, ended: ended.finally(() => clearTimeout(timer)) };
 }
 
-/** The runtime reads these; in any other encoding our key would pass unseen. */
-const readableEncoding = /^(|identity|gzip|br)$/i;
+/** The runtime reads these, so written; in any other encoding our key would pass unseen. Clients read `GZIP` too. */
+const readableEncoding = /^(|identity|gzip|br)$/;
 
 function refusalOf({ request, secrets }: Passage, response: Response, headers: Headers): Problem | undefined {
   const { status } = response;

@@ -249,10 +249,24 @@ describe("attack", () => {
     await upstream.call("GET", "/lb/painter/echo", { headers });
     const [seen] = upstream.seen;
     expect(["range", "if-range", "accept-encoding"].filter((name) => seen?.headers.has(name))).toEqual([]);
-    upstream.answer = () => text("wrapped", { ...worker, "Content-Encoding": "zstd" });
-    expect(await refusalOf(await upstream.call("GET", "/lb/painter/echo"))).toMatchObject({
-      code: "UPSTREAM_BAD_ANSWER",
-    });
+    for (const encoding of ["zstd", "GZIP", "Br", "gzip, gzip"]) {
+      upstream.answer = () => text("wrapped", { ...worker, "Content-Encoding": encoding });
+      expect(await refusalOf(await upstream.call("GET", "/lb/painter/echo")), encoding).toMatchObject({
+        code: "UPSTREAM_BAD_ANSWER",
+      });
+    }
+  });
+
+  it("a status line does not carry the server's key", async () => {
+    const said = "made\n".repeat(4000);
+    const bodies = [null, said];
+    for (const body of bodies) {
+      const upstream = await upstreamWith(
+        () => new Response(body, { status: 404, statusText: upstreamKey, headers: worker }),
+      );
+      const answer = await upstream.call("GET", "/lb/painter/x");
+      expect([answer.status, answer.statusText, await answer.text()]).toEqual([404, "Not Found", body ?? ""]);
+    }
   });
 
   it("bodies that are too large, or break off, hold no place and no money, and are counted as requests", async () => {
