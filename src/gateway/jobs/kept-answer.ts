@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { Problem } from "../../errors.ts";
+import type { Replay } from "../quota/metering.ts";
 import { admittedAt } from "./admission-id.ts";
 
 export interface GivenAnswer {
@@ -48,7 +49,11 @@ export async function keepAnswer(
 }
 
 /** The same call once more: what the first one was answered. */
-export async function repeatAnswer(answers: KVNamespace, admission: string, now: number): Promise<Response> {
+export async function repeatAnswer(
+  answers: KVNamespace,
+  { admission, endedAt = admittedAt(admission) + limits.waitMs.max }: Pick<Replay, "admission" | "endedAt">,
+  now: number,
+): Promise<Response> {
   const { value, metadata } = await answers.getWithMetadata(answerKey(admission), "arrayBuffer").catch(() => {
     throw notRead;
   });
@@ -56,7 +61,7 @@ export async function repeatAnswer(answers: KVNamespace, admission: string, now:
   if (kept && value && isWhole(value, kept)) {
     return new Response(value, { status: kept.status, headers: { "Content-Type": kept.contentType } });
   }
-  if (metadata === null && now < admittedAt(admission) + longestMs) {
+  if (metadata === null && now < endedAt + spreadMs) {
     throw new Problem("IN_PROGRESS", "The answer to this Idempotency-Key is not here yet.", { "Retry-After": "1" });
   }
   throw new Problem("ANSWER_NOT_KEPT", "This Idempotency-Key was used, and its answer was not kept.", notAgain);
@@ -70,7 +75,6 @@ const notRead = new Problem("UNAVAILABLE", "The answer cannot be read at the mom
 
 /** KV may take a minute to show elsewhere what was written. */
 const spreadMs = 60_000;
-const longestMs = limits.waitMs.max + spreadMs;
 
 /** OpenAI's clients repeat a call that was answered with 409, unless they are told not to. */
 const notAgain = { "X-Should-Retry": "false" };

@@ -1,4 +1,5 @@
 // One admitted OpenAI call, from its relay to its settlement: the answer as it comes, paid by what it says it cost.
+import { limits } from "../../contract/limits.ts";
 import { asProblem, renderOpenAiProblem } from "../../errors.ts";
 import { claimsOf } from "../quota/claims.ts";
 import type { Ending } from "../quota/metering.ts";
@@ -20,6 +21,8 @@ const eventsType = "text/event-stream";
 const encoder = new TextEncoder();
 /** When the model service has sent everything, the client has this long to read the rest. */
 const lastBytesMs = 60_000;
+/** A call that was told of is taken to go on for `limits.waitMs.max`: so often that two tellings may be lost. */
+const goesOnMs = limits.waitMs.max / 3;
 
 interface Admitted {
   readonly admission: string;
@@ -36,6 +39,7 @@ export class OpenAiRelay {
   readonly #askedAt = Date.now();
   #inputBytes: number;
   #problem: unknown;
+  #goingOn: ReturnType<typeof setInterval> | null = null;
 
   constructor(call: JobCall, body: OpenAiBody, admitted: Admitted) {
     this.#call = call;
@@ -46,6 +50,7 @@ export class OpenAiRelay {
 
   async relay(attempt: Attempt, asked: Pick<OpenAiCall, "method" | "path" | "waitMs">): Promise<Response> {
     const { admission, isKeyed } = this.#admitted;
+    this.#goingOn = setInterval(() => this.#after(this.#tellGoesOn()), goesOnMs);
     const { body, upload } = this.#body.relayed({
       digested: isKeyed,
       accept: (checked) => {
@@ -61,6 +66,7 @@ export class OpenAiRelay {
       return isEventStream(answered) ? this.#relayEvents(answered) : await this.#relayWhole(answered);
     } catch (error) {
       this.#problem = error;
+      clearInterval(this.#goingOn);
       throw error;
     }
   }
@@ -124,9 +130,18 @@ export class OpenAiRelay {
     if (costMicroUsd !== undefined) this.#call.exchange.costMicroUsd = costMicroUsd;
   }
 
+  /** Else its place would be given to another after the longest time that an answer may take to begin. */
+  #tellGoesOn(): Promise<unknown> {
+    const { admission } = this.#admitted;
+    const now = Date.now();
+    const goesOn = { admission, upstreamId: null, status: "IN_PROGRESS", costMicroUsd: null } as const;
+    return this.#call.meter.settle({ ...goesOn, askedAt: now, seenAt: now, completedAt: now });
+  }
+
   /** Keeps the answer before settling: once the meter says that the call is over, its answer must be there. */
   async #settle(end: End, given: GivenAnswer | undefined): Promise<unknown> {
     await this.#keep(given);
+    clearInterval(this.#goingOn);
     const { admission } = this.#admitted;
     const seenAt = Date.now();
     return this.#call.meter.settle({ admission, upstreamId: null, ...end, seenAt, completedAt: seenAt });

@@ -77,7 +77,7 @@ async function relayPaid(call: JobCall, route: Route): Promise<Response> {
   );
   if ("replay" in relayed) {
     await refuseOtherBody(body, relayed.replay);
-    return repeatAnswer(call.env.IMAGES, relayed.replay.admission, Date.now());
+    return repeatAnswer(call.env.IMAGES, relayed.replay, Date.now());
   }
   setQuota(relayed.done.headers, relayed.quota);
   return relayed.done;

@@ -54,6 +54,11 @@ export class Account {
     this.#money.count(paid(job), amountsOf(job), sign);
   }
 
+  /** After a row's amounts have changed. */
+  limitForgiven(job: Job): void {
+    this.#money.limitForgiven(paid(job));
+  }
+
   /** A row goes, what it counted for stays. */
   keepPruned(job: Job): void {
     this.#pruned.count(paid(job), amountsOf(job), 1);

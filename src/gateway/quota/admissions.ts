@@ -44,7 +44,10 @@ export class Admissions {
     if (row.fingerprint !== idempotency.fingerprint) return otherRequest;
     const { admission, upstreamId, digest } = row;
     if (upstreamId === null && this.#stores.jobs.findOpen(admission)) return inProgress;
-    return { admitted: false, replay: { admission, upstreamId, ...(digest !== null && { digest }) } };
+    const { status, endedAt } = this.#stores.jobs.find(admission) ?? {};
+    const isKnown = typeof endedAt === "number" && status !== "TIMED_OUT";
+    const told = { ...(digest !== null && { digest }), ...(isKnown && { endedAt }) };
+    return { admitted: false, replay: { admission, upstreamId, ...told } };
   }
 
   #admitByRules(request: AdmitRequest, now: number, networkAdmitted: boolean): Verdict {
@@ -168,6 +171,8 @@ export class Admissions {
       retentionMs,
       boundAt: null,
       doubtedAt: null,
+      seen: null,
+      seenAt: null,
       noticeAt: null,
       operation,
     };
@@ -186,8 +191,6 @@ export class Admissions {
       dueAt: firstDueAt(timed, now),
       upstreamId: retryOf?.upstreamId ?? null,
       guessed: 0,
-      seen: null,
-      seenAt: null,
       retryOf: retryOf ? this.#chain.firstOf(retryOf.admission) : null,
       successor: null,
       inputBytes: request.inputBytes,

@@ -18,7 +18,9 @@ export function correctedEnd(job: Job, ending: Ending): End | undefined {
   const charge = chargeBy(job, ending);
   /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
   const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
-  return charge.assumed && !isRaised ? undefined : endBy(job, ending, charge);
+  /** Its time was over before its text was counted. */
+  const isCounted = job.status === "TIMED_OUT" && ending.assumedMicroUsd !== undefined && !ending.isUnproven;
+  return charge.assumed && !isRaised && !isCounted ? undefined : endBy(job, ending, charge);
 }
 
 /** The end of a job whose end will never be known. */

@@ -106,6 +106,25 @@ export class Counters {
     token.changed = true;
   }
 
+  /** What a row counts for changes. */
+  change(job: Job, apply: () => void): void {
+    this.count(job, -1);
+    apply();
+    this.count(job, 1);
+    this.#limitForgiven(job);
+  }
+
+  /** A row goes, and with it what it counted for. */
+  takeBack(job: Job): void {
+    this.count(job, -1);
+    this.#limitForgiven(job);
+  }
+
+  #limitForgiven(job: Job): void {
+    this.payer.limitForgiven(job);
+    if (job.account !== payersAccount) this.#tokenOf(job)?.account.limitForgiven(job);
+  }
+
   #tokenOf({ account, turn }: Job): TokenAccount | undefined {
     const token = this.#token(account);
     return token && turn >= token.sinceTurn ? token : undefined;

@@ -17,7 +17,7 @@ import {
   mayBeRetriedUntil,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
-import { dueAt, lastAnswerMs } from "./job-timing.ts";
+import { dueAt, expiresAt, lastAnswerMs } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Binding, Ending, HandedOut, KnownEnd, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
@@ -68,7 +68,7 @@ export class Endings {
         else this.#bindings.bindWithin(job, upstreamId, now);
       }
       if (isFinal(ending.status)) this.#settle(job, ending, now);
-      else if (job.endedAt === null) this.#stores.jobs.update(job, { seen: ending.status, seenAt: ending.askedAt });
+      else if (job.endedAt === null) this.#goesOn(job, ending, now);
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       if (ending.isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
@@ -114,6 +114,16 @@ export class Endings {
     if (job.retryOf === null || job.boundAt !== null || status !== "FAILED") return false;
     const before = this.#chain.before(job).at(-1);
     return !before || before.status === null || before.status === "FAILED";
+  }
+
+  #goesOn(job: Job, { status, askedAt }: Ending, now: number): void {
+    const seen = { seen: status, seenAt: askedAt };
+    const timed = { ...job, ...seen };
+    const isNamed = job.boundAt !== null;
+    this.#stores.jobs.update(
+      job,
+      isNamed ? seen : { ...seen, expiresAt: expiresAt(timed, now), dueAt: dueAt(timed, now) },
+    );
   }
 
   #settle(job: Job, ending: Ending, now: number): void {

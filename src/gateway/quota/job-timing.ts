@@ -25,17 +25,28 @@ export const lastAnswerMs = minuteMs;
 
 export type Timed = Pick<
   Job,
-  "admission" | "admittedAt" | "ttlMs" | "retentionMs" | "boundAt" | "doubtedAt" | "noticeAt" | "operation"
+  | "admission"
+  | "admittedAt"
+  | "ttlMs"
+  | "retentionMs"
+  | "boundAt"
+  | "doubtedAt"
+  | "seen"
+  | "seenAt"
+  | "noticeAt"
+  | "operation"
 >;
 
 /** What lies ahead of the clock was written before it was set back: it counts from now. */
 export function expiresAt(job: Timed, now: number): number {
-  const { ttlMs, boundAt, doubtedAt } = job;
+  const { ttlMs, boundAt, doubtedAt, seen, seenAt } = job;
   const admittedAt = Math.min(job.admittedAt, now);
   if (isShare(job)) return admittedAt + Math.min(ttlMs, shareMs) + graceMs;
   if (boundAt !== null) return admittedAt + ttlMs + graceMs;
   if (doubtedAt !== null) return Math.min(doubtedAt, now) + doubtMs;
-  return admittedAt + Math.min(ttlMs, unboundMs);
+  /** A call without an id whose answer still streams: its relay tells so. */
+  const goesOn = seen === "IN_PROGRESS" && seenAt !== null;
+  return (goesOn ? Math.min(seenAt, now) : admittedAt) + Math.min(ttlMs, unboundMs);
 }
 
 /** The first moment that a job needs attention, whether it is bound by then or not. */

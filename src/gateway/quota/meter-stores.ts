@@ -201,9 +201,7 @@ export class MeterStores {
 
   /** The one way that what a row counts for changes, beside `endAlone`. */
   change(job: Job, apply: () => void): void {
-    this.counters.count(job, -1);
-    this.spend.follow(job, this.#clock(), apply);
-    this.counters.count(job, 1);
+    this.counters.change(job, () => this.spend.follow(job, this.#clock(), apply));
   }
 
   /** Also the truth about an end that was assumed. */
@@ -224,11 +222,7 @@ export class MeterStores {
 
   #endInPlace(job: Job, end: End, now: number): void {
     const owed = isOwedToBudget(job);
-    this.#orReread(() => {
-      this.counters.count(job, -1);
-      this.jobs.endInPlace(job, end);
-      this.counters.count(job, 1);
-    });
+    this.#orReread(() => this.counters.change(job, () => this.jobs.endInPlace(job, end)));
     if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
   }
 
@@ -240,7 +234,7 @@ export class MeterStores {
 
   /** The upstream never had it. */
   remove(job: Job, now: number): void {
-    this.counters.count(job, -1);
+    this.counters.takeBack(job);
     this.jobs.remove(job);
     this.spend.takeBack(job, now);
     if (isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);

@@ -117,6 +117,8 @@ export interface Replay {
   readonly upstreamId: string | null;
   /** Of a body that was too large for a fingerprint. */
   readonly digest?: string;
+  /** When the job ended, where that is known, and still known. */
+  readonly endedAt?: number;
 }
 
 /** What an answer of the upstream says of a job: how it ended, or that it goes on. */

@@ -115,6 +115,14 @@ export class Money {
     }
   }
 
+  /** No more is forgiven than was spent: else what a correction takes back would be free to spend again. */
+  limitForgiven({ day, model }: Paid): void {
+    for (const span of this.#spansOf(day)) {
+      const entry = this.#spans.get(span)?.get(model);
+      if (entry) entry.forgiven = Math.min(entry.forgiven, entry.known + entry.assumed);
+    }
+  }
+
   /** What was forgiven is nowhere but here: who counts anew carries it over. */
   carryForgiven({ spans }: MoneyJson): void {
     for (const [span, models] of Object.entries(spans)) {

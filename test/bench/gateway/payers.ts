@@ -15,8 +15,6 @@ export interface PayersRow {
 }
 
 export interface PayersEffort {
-  /** How many runs each is asked before it is measured: until then the runtime compiles the code that they run. */
-  readonly warmUp: number;
   readonly rounds: number;
   readonly strangers: number;
   readonly crowd: number;
@@ -27,7 +25,6 @@ export interface PayersEffort {
 }
 
 export const fullEffort: PayersEffort = {
-  warmUp: 20_000,
   rounds: 5,
   strangers: 700,
   crowd: 2000,
@@ -37,7 +34,6 @@ export const fullEffort: PayersEffort = {
   afterwardsMs: 1500,
 };
 export const smallEffort: PayersEffort = {
-  warmUp: 40,
   rounds: 1,
   strangers: 20,
   crowd: 40,
@@ -99,31 +95,26 @@ interface Servers {
 }
 
 async function measurePasses(round: number, servers: Servers, effort: PayersEffort, costs: Costs): Promise<void> {
-  const status = await statusOf(servers.gateway);
   const order = round % 2 === 0 ? (["floor", "gateway"] as const) : (["gateway", "floor"] as const);
   const pass = async (requests: readonly string[], asked: number, name?: RowName) => {
     for (const which of order) {
-      await renewConnections(servers[which], status);
       const cpuMs = await costOf(servers[which], requests, asked, effort.afterwardsMs);
       if (name) costs[name][which].push(cpuMs);
     }
   };
   const awake = await runsOf(servers.gateway, "awake", effort.awake);
-  const others = await runsOf(servers.gateway, "other", effort.strangers);
   const strangers = await runsOf(servers.gateway, "stranger", effort.strangers);
   const crowd = await runsOf(servers.gateway, "crowd", effort.crowd);
-  await pass(awake, effort.warmUp);
-  // What wakes runs other code than what is awake, and other objects come to what was compiled for the latter.
-  await pass(others, effort.strangers);
-  await setTimeout(effort.restMs);
-  await pass(others, effort.strangers);
-  await pass(crowd, effort.crowd);
-  await pass(crowd, effort.crowd, "crowd");
+  // What the runtime compiles while it warms up is no payer's.
+  await pass(awake, effort.crowd);
   await pass(awake, effort.crowd, "awake");
   await pass(strangers, effort.strangers, "first");
-  // Meters report a minute after their first run: the others do in this rest.
   await setTimeout(effort.restMs);
+  const status = await statusOf(servers.gateway);
+  for (const which of order) await renewConnections(servers[which], status);
   await pass(strangers, effort.strangers, "evicted");
+  await pass(crowd, effort.crowd);
+  await pass(crowd, effort.crowd, "crowd");
 }
 
 async function runsOf(gateway: Server, who: string, count: number): Promise<string[]> {

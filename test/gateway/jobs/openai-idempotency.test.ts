@@ -1,5 +1,7 @@
 // Idempotency-Key under openai/: the same call is answered as the first one was, and the upstream never has it twice.
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
+import { flowing } from "../../platform/fake-workers.ts";
 import { chunked, FakeUpstream, json, leavingCaller, mintToken, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
@@ -175,6 +177,39 @@ describe("a key whose first caller", () => {
     expect(upstream.seen).toHaveLength(1);
     never.resolve(json({ choices: [], cost: 0 }));
     await lost;
+  });
+
+  it("streams for longer than an answer may take to begin, and keeps its place and its key until its end", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { setInterval } = globalThis;
+    const hurried = (act: () => void) => setInterval(act, 1);
+    vi.spyOn(globalThis, "setInterval").mockImplementation(hurried as typeof setInterval);
+    const settled = vi.spyOn(UserMeter.prototype, "settle");
+    const goOn = Promise.withResolvers<void>();
+    const source = flowing();
+    void source
+      .write(word)
+      .then(() => goOn.promise)
+      .then(() => source.write(word))
+      .then(() => source.writer.close());
+    const upstream = new FakeUpstream(() => sse(source.readable));
+    const rules = [{ unit: "jobs", limit: 1 }];
+    const key = await mintToken(upstream.env, { user: `long-${upstream.origin}`, plan: "unlimited", rules });
+    const again = (more: Record<string, string>) =>
+      upstream.call("POST", path, { headers: more, body: { ...body, stream: true }, key });
+    const first = again(headers);
+    for (let minutes = 0; minutes < 12; minutes += 4) {
+      vi.setSystemTime(Date.now() + 4 * 60_000);
+      const told = settled.mock.calls.length;
+      await vi.waitFor(() => expect(settled.mock.calls.length).toBeGreaterThan(told + 1));
+    }
+    expect((await again({})).status).toBe(429);
+    await expectConflict(await again(headers), "IN_PROGRESS");
+    goOn.resolve();
+    expect(await (await first).text()).toBe(word + word);
+    expect((await again(headers)).status).toBe(200);
+    expect(upstream.seen).toHaveLength(1);
+    vi.restoreAllMocks();
   });
 
   it("had an answer that KV did not take starts nothing anew", async () => {

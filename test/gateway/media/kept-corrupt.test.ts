@@ -64,7 +64,7 @@ describe("fault L1: a kept answer of an idempotency key", () => {
   const repeated = async (value: Uint8Array | string, metadata: object) => {
     const admission = newAdmission(Date.now());
     await env.IMAGES.put(`answer/${admission}`, value, { metadata });
-    return repeatAnswer(env.IMAGES, admission, long).then(
+    return repeatAnswer(env.IMAGES, { admission }, long).then(
       (response) => response.text(),
       (problem: { code?: string }) => problem.code,
     );
@@ -73,7 +73,7 @@ describe("fault L1: a kept answer of an idempotency key", () => {
   it("is given where it is whole, as this version and the last one kept it", async () => {
     const admission = newAdmission(Date.now());
     await keepAnswer(env.IMAGES, admission, { status: 200, contentType, bytes });
-    const response = await repeatAnswer(env.IMAGES, admission, long);
+    const response = await repeatAnswer(env.IMAGES, { admission }, long);
     expect([response.status, await response.text()]).toEqual([200, '{"choices":[]}']);
     expect(await repeated(bytes, { status: 200, contentType })).toBe('{"choices":[]}');
   });
@@ -94,7 +94,7 @@ describe("fault L1: a kept answer of an idempotency key", () => {
 
   it("that cannot be read at the moment is asked for again", async () => {
     const away = { getWithMetadata: () => Promise.reject(new Error("away")) } as unknown as KVNamespace;
-    const asked = repeatAnswer(away, newAdmission(Date.now()), Date.now());
+    const asked = repeatAnswer(away, { admission: newAdmission(Date.now()) }, Date.now());
     await expect(asked).rejects.toMatchObject({ code: "UNAVAILABLE", headers: { "Retry-After": "1" } });
   });
 });

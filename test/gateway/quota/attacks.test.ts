@@ -536,3 +536,44 @@ describe("attack L2: an end before its beginning", () => {
     expect(await meter().job(retry.admission)).toMatchObject({ admittedAt: noon + 5000, endedAt: noon + 5000 });
   });
 });
+
+describe("attack: a charge that was forgiven is corrected downwards", () => {
+  const plans = JSON.stringify({ tight: [{ unit: "usd", limit: 0.1, per: "day" }] });
+  const asking = (change: Partial<AdmitRequest> = {}) =>
+    accepted({ plan: "tight", plans, reserveMicroUsd: 100_000, ...change });
+  const refused = async () => codeOf(await meter().admit(request({ plan: "tight", plans, reserveMicroUsd: 100_000 })));
+
+  it("gives the limit once, and not once more for what it takes back", async () => {
+    const first = await asking();
+    await seen(first, noon + 1, "COMPLETED");
+    await meter().reset();
+    await seen(first, noon + 2, "COMPLETED", 0);
+    const second = await asking();
+    await seen(second, noon + 3, "COMPLETED", 100_000);
+    expect(await refused()).toBe("QUOTA_EXCEEDED");
+    await audit();
+  });
+
+  it("stays forgiven where the truth is what was assumed", async () => {
+    const first = await asking();
+    await seen(first, noon + 1, "COMPLETED");
+    await meter().reset();
+    await seen(first, noon + 2, "COMPLETED", 100_000);
+    await asking();
+    expect(await refused()).toBe("QUOTA_EXCEEDED");
+  });
+});
+
+describe("attack: a text that streams for longer than its time", () => {
+  it("is charged for what it said once it ends, and not for what was reserved", async () => {
+    const long = { ...text, operation: "openai", ttlMs: 300_000, retentionMs: 300_000 } as const;
+    const call = request({ ...long, reserveMicroUsd: 1_000_000 });
+    await meter().admit(call);
+    await at(noon + 400_000);
+    expect(await totals()).toMatchObject({ assumed: 1_000_000, reserved: 0 });
+    const said = { upstreamId: null, costMicroUsd: null, assumedMicroUsd: 2000 };
+    await meter().settle(ending(call.admission, { ...said, completedAt: noon + 400_000 }));
+    expect(await totals()).toMatchObject({ assumed: 2000, reserved: 0 });
+    await audit();
+  });
+});
