@@ -44,7 +44,7 @@ export class Admissions {
     if (row.fingerprint !== idempotency.fingerprint) return otherRequest;
     const { admission, upstreamId, digest } = row;
     if (upstreamId === null && this.#stores.jobs.findOpen(admission)) return inProgress;
-    const { status, endedAt } = this.#stores.jobs.find(admission) ?? {};
+    const { status, endedAt } = (upstreamId === null && this.#stores.jobs.find(admission)) || {};
     const isKnown = typeof endedAt === "number" && status !== "TIMED_OUT";
     const told = { ...(digest !== null && { digest }), ...(isKnown && { endedAt }) };
     return { admitted: false, replay: { admission, upstreamId, ...told } };

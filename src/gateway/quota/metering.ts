@@ -117,7 +117,7 @@ export interface Replay {
   readonly upstreamId: string | null;
   /** Of a body that was too large for a fingerprint. */
   readonly digest?: string;
-  /** When the job ended, where that is known, and still known. */
+  /** When an `openai/` call ended, where that is known, and still known. */
   readonly endedAt?: number;
 }
 
