@@ -131,6 +131,17 @@ export class Endings {
     if (end) this.#stores.end(job, end, now);
   }
 
+  /** Called in the meter of a /48: the job of one of its addresses goes on. */
+  prolongShare(admission: string, now: number): void {
+    const job = this.#stores.jobs.findOpen(admission);
+    if (!job) return;
+    const seen = { seen: "IN_PROGRESS", seenAt: now } as const;
+    const timed = { ...job, ...seen };
+    this.#stores.single(() =>
+      this.#stores.jobs.update(job, { ...seen, expiresAt: expiresAt(timed, now), dueAt: dueAt(timed, now) }),
+    );
+  }
+
   /** Called in the meter of a /48: the job of one of its addresses has ended. */
   endShare(admission: string, { charged, assumed, endedAt }: ShareEnd, now: number): void {
     const job = this.#stores.jobs.find(admission);
@@ -235,6 +246,7 @@ export class Endings {
         else this.#stores.jobs.update(job, { dueAt: Math.min(dueAt(job, now), job.expiresAt) });
       } else if (asked.length < count) {
         asked.push(job);
+        if (job.network !== null) this.#stores.networkEnds.goesOn(job.admission, job.network, now);
         this.#stores.jobs.update(job, { dueAt: job.expiresAt <= now ? now + lastAnswerMs : dueAt(job, now) });
       }
     }

@@ -10,7 +10,7 @@ const unboundMs = 10 * minuteMs;
 const graceMs = minuteMs;
 /** How long a doubtful admission waits for a notice. */
 const doubtMs = minuteMs;
-/** How long a network's meter holds the place of an address's job whose end got lost. */
+/** How long a network's meter holds the place of an address's job without a word of it: its end may be lost. */
 const shareMs = 60 * minuteMs;
 /** A question comes so early that the upstream still knows the job. */
 const earlyMs = 15 * secondMs;
@@ -41,12 +41,12 @@ export type Timed = Pick<
 export function expiresAt(job: Timed, now: number): number {
   const { ttlMs, boundAt, doubtedAt, seen, seenAt } = job;
   const admittedAt = Math.min(job.admittedAt, now);
-  if (isShare(job)) return admittedAt + Math.min(ttlMs, shareMs) + graceMs;
+  /** Of what has no id here its relay or its address's meter tells that it goes on. */
+  const toldAt = seen === "IN_PROGRESS" && seenAt !== null ? Math.min(seenAt, now) : admittedAt;
+  if (isShare(job)) return toldAt + Math.min(ttlMs, shareMs) + graceMs;
   if (boundAt !== null) return admittedAt + ttlMs + graceMs;
   if (doubtedAt !== null) return Math.min(doubtedAt, now) + doubtMs;
-  /** A call without an id whose answer still streams: its relay tells so. */
-  const goesOn = seen === "IN_PROGRESS" && seenAt !== null;
-  return (goesOn ? Math.min(seenAt, now) : admittedAt) + Math.min(ttlMs, unboundMs);
+  return toldAt + Math.min(ttlMs, unboundMs);
 }
 
 /** The first moment that a job needs attention, whether it is bound by then or not. */

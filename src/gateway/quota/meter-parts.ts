@@ -31,7 +31,7 @@ export function partsOf(ctx: DurableObjectState, env: Env, released: Released, d
   const admissions = new Admissions(stores);
   const network = new Network(env.USER_METER as unknown as DurableObjectNamespace<NetworkCalls>);
   const slices = new BudgetSlices(ctx.id.toString(), stores, () => remote<Budget>(env.BUDGET, budgetName));
-  const uploads = new UploadAdmissions({ stores, admissions, network, clock });
+  const uploads = new UploadAdmissions({ stores, admissions, network, released, clock });
   const errands = new Errands(env, { stores, endings, network, ...deps });
   const alarm = new MeterAlarm(ctx, { stores, endings, errands, slices, uploads, clock });
   const arm = () => alarm.arm();

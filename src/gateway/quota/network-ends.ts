@@ -1,4 +1,4 @@
-// Ends of this address's jobs that the meter of its /48 must still be told: each is a row until it was heard.
+// What the meter of this address's /48 must still be told of its jobs, mostly their ends: each is a row until it was heard.
 import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
 import type { UploadState } from "./upload-row.ts";
@@ -19,6 +19,11 @@ export interface UploadEnd {
   readonly upload: UploadState;
 }
 
+/** The job goes on for longer than a share is held without a word. */
+export interface GoesOn {
+  readonly goesOn: true;
+}
+
 interface Row extends Record<string, SqlStorageValue> {
   admission: string;
   network: string;
@@ -30,7 +35,7 @@ export interface OwedEnd {
   readonly admission: string;
   readonly network: string;
   /** Null where the upstream never had the job. */
-  readonly end: ShareEnd | UploadEnd | null;
+  readonly end: ShareEnd | UploadEnd | GoesOn | null;
 }
 
 const retryMs = 10_000;
@@ -52,6 +57,10 @@ export class NetworkEnds {
     const add = "INSERT OR REPLACE INTO network_ends (admission, network, json, dueAt) VALUES (?, ?, ?, ?)";
     this.#sql.exec(add, admission, network, JSON.stringify(end), now);
     this.#due.added(now);
+  }
+
+  goesOn(admission: string, network: string, now: number): void {
+    this.add({ admission, network, end: { goesOn: true } }, now);
   }
 
   /** Takes what is due; where it cannot be told now, it is due again. */

@@ -3,13 +3,15 @@
 import { answersWithinMs, remote } from "../../durable/remote.ts";
 import type { AdmitAnswer, AdmitRequest, Amendment, Metering } from "./metering.ts";
 import type { OwedEnd, ShareEnd } from "./network-ends.ts";
-import type { UploadCalls, UploadRequest } from "./upload-calls.ts";
+import { longestPutMs, type UploadCalls, type UploadRequest } from "./upload-calls.ts";
 
 /** What a meter asks a network's meter. */
 export interface NetworkCalls
   extends Rpc.DurableObjectBranded,
     Pick<Metering, "admit" | "amend" | "release">,
     Pick<UploadCalls, "reserveUpload" | "endUploadShare"> {
+  /** The job that a share was reserved for goes on. */
+  prolongShare(admission: string): void;
   /** A share of the network's is over, as the job was that it was reserved for. */
   endShare(admission: string, end: ShareEnd): void;
 }
@@ -42,9 +44,10 @@ export class Network {
     return this.#meter(network).amend(admission, share);
   }
 
-  /** It stays reserved there until its link ends, unless more is told. */
+  /** It stays reserved there until its link has ended and no PUT can be under way, unless more is told. */
   reserveUpload(network: string, { network: _, ...own }: UploadRequest): Promise<AdmitAnswer> {
-    const share = { token: undefined, hasCeiling: false, putUntil: own.expiresAt } as const;
+    const lastPutAt = Math.max(own.expiresAt, own.putUntil) + longestPutMs;
+    const share = { token: undefined, hasCeiling: false, putUntil: lastPutAt } as const;
     return this.#meter(network).reserveUpload({ ...own, ...share, isShare: true });
   }
 
@@ -52,6 +55,7 @@ export class Network {
   tell({ network, admission, end }: OwedEnd): Promise<void> {
     const meter = this.#meter(network);
     if (end === null) return meter.release(admission);
+    if ("goesOn" in end) return meter.prolongShare(admission);
     return "upload" in end ? meter.endUploadShare(admission, end.upload) : meter.endShare(admission, end);
   }
 

@@ -1,6 +1,6 @@
 // How a payer's meter takes uploads: reserved when a URL is given out, settled when its file is there, freed when it ends.
 import { payersAccount } from "./account.ts";
-import { type Admissions, needsNetwork, refuse } from "./admissions.ts";
+import { type Admissions, lost, needsNetwork, refuse } from "./admissions.ts";
 import { neededOf } from "./decide.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { AdmitAnswer } from "./metering.ts";
@@ -8,11 +8,9 @@ import type { Network } from "./network.ts";
 import { networkAway } from "./network-away.ts";
 import { dayOf } from "./periods.ts";
 import { rateLimitFields } from "./rate-limit-fields.ts";
-import type { KeptUpload, UploadRequest } from "./upload-calls.ts";
+import type { Released } from "./released.ts";
+import { type KeptUpload, longestPutMs, type UploadRequest } from "./upload-calls.ts";
 import type { UploadCursor, UploadRow, UploadState } from "./upload-row.ts";
-
-/** No PUT takes longer: who began it gives up before. */
-const longestPutMs = 15 * 60_000;
 
 /** Announced, and not sent yet: no plan limits how many, and each is a row. All addresses of a network may have ten times as many. */
 const mostOpen = { payer: 1000, network: 10_000 };
@@ -22,6 +20,7 @@ export interface UploadingMeter {
   readonly stores: MeterStores;
   readonly admissions: Admissions;
   readonly network: Network;
+  readonly released: Released;
   readonly clock: () => number;
 }
 
@@ -57,6 +56,7 @@ export class UploadAdmissions {
     const { owner, bearer, network, key, bytes } = request;
     const now = clock();
     this.endOverdue();
+    if (this.#meter.released.has(key, now)) return lost;
     if (stores.revocations.covers(owner, bearer)) return revoked;
     const usages = admissions.uploadUsages(request, now);
     if (stores.uploads.find(key)) return { admitted: true, quota: rateLimitFields(usages, now) };
@@ -126,6 +126,7 @@ export class UploadAdmissions {
   endShare(key: string, end: UploadState): void {
     const { stores, clock } = this.#meter;
     const row = stores.uploads.find(key);
+    if (!row) this.#meter.released.add(key, clock());
     if (!row || row.state === "over") return;
     stores.transaction(() => {
       if (end !== "open" && row.state === "open") stores.uploads.keep(row);

@@ -2,6 +2,9 @@
 import type { AdmitAnswer, Bearer, Terms } from "./metering.ts";
 import type { UploadCursor, UploadState } from "./upload-row.ts";
 
+/** No PUT takes longer: who began it gives up before. */
+export const longestPutMs = 15 * 60_000;
+
 /** Asked before a URL is given out: the meter answers in one turn. */
 export interface UploadRequest extends Terms {
   readonly key: string;

@@ -137,6 +137,12 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
     return answer;
   }
 
+  /** An address's job in the meter of its network: it goes on. */
+  prolongShare(admission: string): void {
+    this.#endings.prolongShare(admission, this.clock());
+    this.#alarm.arm();
+  }
+
   /** An address's job in the meter of its network: what it ended as. */
   endShare(admission: string, end: ShareEnd): void {
     this.#endings.endShare(admission, end, this.clock());

@@ -482,6 +482,30 @@ describe("attack M8: a /48 full of addresses", () => {
     expect(await runInDurableObject(stubOf(name), (object) => object.audit())).toEqual([]);
   });
 
+  it("counts a job for as long as it runs", async () => {
+    const hourMs = 3_600_000;
+    const open = addresses.slice(0, 10);
+    for (const name of open) {
+      const admission = newAdmission(noon);
+      expect(await visit(name, { admission, hasNotice: true })).toMatchObject({ admitted: true });
+      await meterOf(name).bind([{ admission, upstreamId: name }]);
+    }
+    const goesOn = async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 }) as const;
+    for (let now = noon; now < noon + 3 * hourMs; now += hourMs / 4) {
+      for (const name of [network, ...addresses]) await clockOf(name, now);
+      for (const name of open) {
+        await runInDurableObject(stubOf(name), (object) => {
+          object.ask = goesOn;
+        });
+        await runDurableObjectAlarm(stubOf(name));
+      }
+      await runDurableObjectAlarm(stubOf(network));
+    }
+    expect(codeOf(await visit(addresses[20] ?? ""))).toBe("TOO_MANY_JOBS");
+    expect((await meterOf(network).usage(claims)).totals.reserved).toBe(200_000);
+    for (const name of [network, ...open]) await audit(name);
+  });
+
   it("counts nothing twice at the app's budget, owes no webhook, and is asked nothing", async () => {
     const [name = ""] = addresses;
     await visit(name, { webhook: "https://example.com/done" });

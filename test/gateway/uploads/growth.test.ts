@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { Admissions } from "../../../src/gateway/quota/admissions.ts";
 import { MeterStores } from "../../../src/gateway/quota/meter-stores.ts";
 import { Network, type NetworkCalls } from "../../../src/gateway/quota/network.ts";
+import { Released } from "../../../src/gateway/quota/released.ts";
 import { UploadAdmissions } from "../../../src/gateway/quota/upload-admissions.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { inMeter } from "./uploader.ts";
@@ -54,7 +55,8 @@ async function readOf(many: number, isOlder = false): Promise<Record<"reserve" |
     const wake = () => {
       const stores = new MeterStores(storage, () => now);
       const admissions = new Admissions(stores);
-      return { admissions, uploads: new UploadAdmissions({ stores, admissions, network, clock: () => now }) };
+      const uploading = { stores, admissions, network, released: new Released(), clock: () => now };
+      return { admissions, uploads: new UploadAdmissions(uploading) };
     };
     const first = wake().uploads;
     await first.reserve(request(0));

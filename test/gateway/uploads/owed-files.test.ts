@@ -2,6 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Network } from "../../../src/gateway/quota/network.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { counted, filesInBucket, inMeter, jpeg, Uploader } from "./uploader.ts";
@@ -132,5 +133,37 @@ describe("visitors of one network", () => {
     await user.ask("DELETE", kept.url, { token: one });
     await ring(address);
     await vi.waitFor(async () => expect(await ofNetwork()).toEqual({ "bytes-day": [1000, 0], stored: [0, 0] }));
+  });
+
+  it("are counted for what they put after their link has ended", async () => {
+    const begunAt = Date.now();
+    const one = await visitor("2001:db8:1:1::1");
+    const announced = await user.announced(one, { bytes: 1000, ttlSeconds: 1 });
+    const bucket = Object.getPrototypeOf(env.MEDIA) as R2Bucket;
+    const { put } = bucket;
+    vi.spyOn(bucket, "put").mockImplementation(async function (this: R2Bucket, ...written) {
+      vi.useFakeTimers({ toFake: ["Date"], now: begunAt + 5000 });
+      await ring(network);
+      return put.apply(this, written as Parameters<typeof put>);
+    } as typeof put);
+    expect((await user.put(announced, jpeg(1000))).status).toBe(201);
+    await ring("addr:2001:db8:1:1::/64");
+    await vi.waitFor(async () => expect(await ofNetwork()).toEqual({ "bytes-day": [1000, 0], stored: [0, 0] }));
+  });
+
+  it("hold nothing by a reservation that comes after its end", async () => {
+    const late: (() => Promise<unknown>)[] = [];
+    const { reserveUpload } = Network.prototype;
+    vi.spyOn(Network.prototype, "reserveUpload").mockImplementation(function (this: Network, ...asked) {
+      late.push(() => reserveUpload.apply(this, asked));
+      return Promise.reject(new Error("no answer in time"));
+    });
+    const answer = await user.announce(await visitor("2001:db8:1:1::1"), {});
+    await expectProblem(answer, "METER_UNAVAILABLE");
+    const address = "addr:2001:db8:1:1::/64";
+    await ring(address);
+    await inMeter(address, () => Promise.all(late.map((reserve) => reserve())));
+    expect(late).toHaveLength(1);
+    expect(await ofNetwork()).toEqual({ "bytes-day": [0, 0], stored: [0, 0] });
   });
 });
