@@ -24,6 +24,7 @@ const pathPattern = /^(\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,190}){1,4}$/;
 /** A resource is asked for by what is no id. */
 const badId = /^\/[a-z]+\/[^/]+(\/[a-z]+)?$/;
 const answered = ["Content-Type", "Retry-After"];
+const encoder = new TextEncoder();
 
 const errors: readonly ErrorCode[] = [
   ...bodyErrors,
@@ -130,15 +131,19 @@ async function answerOf(response: Response, keySearch: SecretSearch): Promise<Re
     const value = response.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
+  const said = encoder.encode([...headers].flat().join("\n"));
+  if (keySearch.finds(said)) throw saysKey();
   if (!response.body) return new Response(null, { status: response.status, headers });
   // A list of the platform beside us is no stream of bytes.
   const bytes = await readBounded(response.body, answerBytes).catch(() => {
     throw new Problem("UPSTREAM_TRUNCATED", "the management interface's answer broke off");
   });
   if (!bytes) throw new Problem("UPSTREAM_TOO_LARGE", "the management interface's answer is too large");
-  if (keySearch.finds(bytes)) {
-    logOwnKey();
-    throw new Problem("UPSTREAM_BAD_ANSWER", "the management interface's answer says our key");
-  }
+  if (keySearch.finds(bytes)) throw saysKey();
   return new Response(bytes.byteLength === 0 ? null : bytes, { status: response.status, headers });
+}
+
+function saysKey(): Problem {
+  logOwnKey();
+  return new Problem("UPSTREAM_BAD_ANSWER", "the management interface's answer says our key");
 }

@@ -10,6 +10,11 @@ export function ownLinksOf({ config, request, exchange }: JobCall): OwnLinks {
   return new OwnLinks(config, request.url, exchange.startedAt);
 }
 
+/** Whether its files go upstream in the body, which may be larger for `runsync` than for `run`. */
+export function sendsFiles(call: JobCall, { linkedMedia }: Envelope): boolean {
+  return linkedMedia.length > 0 && !ownLinksOf(call).areReachable;
+}
+
 export async function withSentLinks(
   call: JobCall,
   operation: "run" | "runsync",

@@ -6,7 +6,6 @@ import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { asSync, newAdmission } from "./admission-id.ts";
 import { admitRequest } from "./admit-request.ts";
 import { answerJob } from "./answer.ts";
-import type { Envelope } from "./envelope.ts";
 import { followJob } from "./follow.ts";
 import { handlesOf } from "./handle.ts";
 import { answerHit } from "./hit.ts";
@@ -14,6 +13,7 @@ import { type JobCall, jobKey, survivesDisconnect } from "./job-call.ts";
 import { metered } from "./metered.ts";
 import { setQuota } from "./quota-headers.ts";
 import { namesNoJob, relay, type TakenJob } from "./relay.ts";
+import { sendsFiles } from "./sent-links.ts";
 import { bindTaken, openEnvelope, replay, type SubmitOptions, submissionOf, submit } from "./submit.ts";
 
 /** How often a request joins again after its leader gave up; then it is submitted alone. */
@@ -27,7 +27,7 @@ const longestAloneMs = 15_000;
 export async function submitOrReuse(call: JobCall, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
   const envelope = await openEnvelope(call, operation);
   const options = { operation, waitMs, envelope };
-  const name = await nameOf(call, envelope);
+  const name = await nameOf(call, options);
   if (name === undefined) return withCacheHeader(call, await submitUnshared(call, options), "BYPASS");
   const { reuse } = call.images;
   const found = await call.timed("kv", reuse.find(name, Date.now()));
@@ -49,9 +49,12 @@ function sharedAdmission(operation: "run" | "runsync", now: number): string {
 
 /**
  * Undefined if the request must get a job of its own: the caller sends `no-cache`, or more than the input decides its
- * fate. For example, a leader's `policy` with a short ttl would end the others' job, too.
+ * fate. For example, a leader's `policy` with a short ttl would end the others' job, too. A shared job is a `run`
+ * upstream, whose body has no room for the files of a `runsync`.
  */
-async function nameOf(call: JobCall, { input, isInputAlone, webhook }: Envelope): Promise<string | undefined> {
+async function nameOf(call: JobCall, { operation, envelope }: SubmitOptions): Promise<string | undefined> {
+  const { input, isInputAlone, webhook } = envelope;
+  if (operation === "runsync" && sendsFiles(call, envelope)) return undefined;
   const anew = /\bno-(cache|store)\b/i.test(call.request.headers.get("Cache-Control") ?? "");
   if (anew || !isInputAlone || webhook !== undefined) return undefined;
   return call.images.reuse.nameOf(call.target.model, input, call.principal);

@@ -14,9 +14,12 @@ export interface Ticket {
   readonly payer: string;
   readonly issuedAt: number;
   readonly tokenId?: string;
+  /** When that token ends. */
+  readonly expiresAt?: number;
 }
 
-type Holder = [owner: string, payer: string, issuedAt: number, tokenId: string | null];
+/** The last is missing where the release before made the ticket. */
+type Holder = [owner: string, payer: string, issuedAt: number, tokenId: string | null, tokensEnd?: number | null];
 
 export class Tickets {
   readonly #keys: SigningKeys;
@@ -25,10 +28,11 @@ export class Tickets {
     this.#keys = keys;
   }
 
-  mint(ticket: Ticket, path: string, now: number): { ticket: string; expiresAt: number } {
+  mint({ owner, payer, issuedAt, tokenId, expiresAt: tokensEnd }: Ticket, path: string, now: number) {
     const [key] = this.#keys.of("ticket");
-    const expiresAt = now + connectMs;
-    const holder = encodeText(JSON.stringify([ticket.owner, ticket.payer, ticket.issuedAt, ticket.tokenId ?? null]));
+    const expiresAt = Math.floor(Math.min(now + connectMs, tokensEnd ?? Number.POSITIVE_INFINITY));
+    const named: Holder = [owner, payer, issuedAt, tokenId ?? null, tokensEnd ?? null];
+    const holder = encodeText(JSON.stringify(named));
     const mac = signFields(key, [holder, String(expiresAt), path], 128);
     return { ticket: `${holder}.${expiresAt}.${mac}`, expiresAt };
   }
@@ -41,7 +45,8 @@ export class Tickets {
       if (!sameMac(mac, signFields(key, [holder, expiry, path], 128))) continue;
       const late = Number(expiry) < now;
       if (late && !(Number(expiry) + reconnectMs > now && this.isEventId(lastEventId, path))) return undefined;
-      const [owner, payer, issuedAt, tokenId] = JSON.parse(decodeText(holder)) as Holder;
+      const [owner, payer, issuedAt, tokenId, tokensEnd] = JSON.parse(decodeText(holder)) as Holder;
+      if (tokensEnd != null && tokensEnd <= now) return undefined;
       return { owner, payer, issuedAt, ...(tokenId !== null && { tokenId }) };
     }
     return undefined;

@@ -129,6 +129,19 @@ describe("with a real service", () => {
   });
 
   it.each([
+    ["a body", () => json({ name: serverKey })],
+    ["a type", () => json({}, { headers: { "Content-Type": `text/${serverKey}` } })],
+    ["a time", () => json({}, { headers: { "Retry-After": serverKey } })],
+    ["a header without a body", () => new Response(null, { status: 204, headers: { "Retry-After": serverKey } })],
+  ])("that says our key in %s is not passed on", async (_, answer) => {
+    vi.spyOn(console, "error").mockReturnValue();
+    vi.spyOn(console, "warn").mockReturnValue();
+    realService(answer);
+    const told = await call("GET", "/v1/pods", { headers: operator, settings: remote });
+    expect([told.status, (await told.json<{ code: string }>()).code]).toEqual([502, "UPSTREAM_BAD_ANSWER"]);
+  });
+
+  it.each([
     [401, "UPSTREAM_REFUSED"],
     [302, "UPSTREAM_REDIRECT"],
   ])("that answers %i is %s", async (status, code) => {

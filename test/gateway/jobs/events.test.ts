@@ -247,6 +247,16 @@ describe("a ticket in time", () => {
     expect(await opens(expiresAt + 60 * 60_000, eventId)).toBeUndefined();
   });
 
+  it("opens nothing after the end of the token that it was made with, also for whoever was connected", async () => {
+    const end = now + 10_000.5;
+    const { ticket, expiresAt } = tickets.mint({ ...holder, expiresAt: end }, "/p", now);
+    const eventId = tickets.eventId("/p");
+    expect(expiresAt).toBe(now + 10_000);
+    expect(tickets.open(ticket, "/p", undefined, now + 9999)).toMatchObject(holder);
+    expect(tickets.open(ticket, "/p", eventId, now + 9999)).toMatchObject(holder);
+    for (const id of [undefined, eventId]) expect(tickets.open(ticket, "/p", id, now + 10_001)).toBeUndefined();
+  });
+
   it("holds the longest user's name", async () => {
     const user = `user:${"語".repeat(256)}`;
     const { ticket } = await tickets.mint({ ...holder, owner: user, payer: user }, "/p", now);

@@ -113,7 +113,8 @@ describe("an upload as input, where the model service cannot reach the gateway",
     );
     const path = "/v2/qwen-image-edit/runsync";
     expect((await run(local, { prompt: "x", image: url }, path)).status).toBe(200);
-    expect(bodies).toHaveLength(1);
+    expect((await run(local, { prompt: "x", image: url, seed: 7 }, path)).status).toBe(200);
+    expect(bodies).toHaveLength(2);
   });
 
   it("is refused where its file is gone, and costs nothing", async () => {
