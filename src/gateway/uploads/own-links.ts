@@ -45,6 +45,8 @@ export class OwnLinks {
   read(text: string): OwnLink | RefusedUrl | undefined {
     const url = URL.parse(text);
     if (!url) return { refused: "cannot be read" };
+    // Parsers differ in what they make of it: one may read another host than the one that is judged here.
+    if (text.includes("\\")) return { refused: "has a backslash" };
     return this.#isOwn(url) ? this.#readOwn(url) : refuseForeign(url);
   }
 

@@ -181,6 +181,7 @@ describe("a URL", () => {
     ["https://intranet/a.png", /is not on a public host$/],
     ["https://files.internal/a.png", /is not on a public host$/],
     ["https://me:secret@cdn.example.net/a.png", /names a user or a password$/],
+    ["https://cdn.example.net\\@169.254.169.254/a.png", /has a backslash$/],
     ["https://", /cannot be read$|expected a public/],
     [`${origin}/uploads/nothing`, /leads to no upload and no picture here$/],
     [`${origin}/admin/plans/free`, /leads to no upload and no picture here$/],
