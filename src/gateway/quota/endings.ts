@@ -68,7 +68,7 @@ export class Endings {
         else this.#bindings.bindWithin(job, upstreamId, now);
       }
       if (isFinal(ending.status)) this.#settle(job, ending, now);
-      else if (job.endedAt === null) this.#goesOn(job, ending, now);
+      else if (job.endedAt === null) this.#goesOn(job, { seen: ending.status, seenAt: ending.askedAt }, now);
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       if (ending.isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
@@ -116,14 +116,11 @@ export class Endings {
     return !before || before.status === null || before.status === "FAILED";
   }
 
-  #goesOn(job: Job, { status, askedAt }: Ending, now: number): void {
-    const seen = { seen: status, seenAt: askedAt };
+  /** What has no id here is held for longer by it: a call that streams its answer, or a network's share. */
+  #goesOn(job: Job, seen: Pick<Job, "seen" | "seenAt">, now: number): void {
     const timed = { ...job, ...seen };
-    const isNamed = job.boundAt !== null;
-    this.#stores.jobs.update(
-      job,
-      isNamed ? seen : { ...seen, expiresAt: expiresAt(timed, now), dueAt: dueAt(timed, now) },
-    );
+    const held = job.boundAt === null && { expiresAt: expiresAt(timed, now), dueAt: dueAt(timed, now) };
+    this.#stores.jobs.update(job, { ...seen, ...held });
   }
 
   #settle(job: Job, ending: Ending, now: number): void {
@@ -134,12 +131,7 @@ export class Endings {
   /** Called in the meter of a /48: the job of one of its addresses goes on. */
   prolongShare(admission: string, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);
-    if (!job) return;
-    const seen = { seen: "IN_PROGRESS", seenAt: now } as const;
-    const timed = { ...job, ...seen };
-    this.#stores.single(() =>
-      this.#stores.jobs.update(job, { ...seen, expiresAt: expiresAt(timed, now), dueAt: dueAt(timed, now) }),
-    );
+    if (job) this.#stores.single(() => this.#goesOn(job, { seen: "IN_PROGRESS", seenAt: now }, now));
   }
 
   /** Called in the meter of a /48: the job of one of its addresses has ended. */
