@@ -48,12 +48,11 @@ export function isBefore(askedAt: number, at: number, now: number): boolean {
 
 /**
  * The end changes the job's own row alone: no webhook, network, media link or retry has to hear of it. The release before
- * takes such a row for an open one. So it must be able to ask about the job, or to assume what it cost (`lb`).
+ * takes such a row for an open one: so only a load-balanced call ends like this, for which the end is half of its cost.
  */
 export function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }: Ending): boolean {
-  if (job.endedAt !== null || job.guessed === 1 || job.webhook !== null || job.network !== null) return false;
-  if (job.boundAt === null && job.operation !== "lb") return false;
-  return isFinal(status) && job.retryOf === null && !isUnproven && !isUntold && media.length === 0;
+  if (job.operation !== "lb" || job.endedAt !== null || job.network !== null) return false;
+  return isFinal(status) && !isUnproven && !isUntold && media.length === 0;
 }
 
 /** Nothing of it is news. */

@@ -1,8 +1,8 @@
 // All that a meter keeps, in SQL and in memory, and the transaction that holds the two together.
 //
-// An admission writes one row and nothing else, and so does the end of a job that nothing else hangs on. The counters in
-// memory include both at once; their stored copy (the row of `state`) is written with the next transaction, which also
-// moves ended rows from `jobs` to `ended`. An object that wakes in between counts what the copy does not include.
+// An admission writes one row and nothing else, and so does the end of a load-balanced call. The counters in memory
+// include both at once; their stored copy (the row of `state`) is written with the next transaction, which also moves ended
+// rows from `jobs` to `ended`. An object that wakes in between counts what the copy does not include.
 import { limits } from "../../contract/limits.ts";
 import type { Settings } from "./account-settings.ts";
 import type { Counters } from "./counters.ts";

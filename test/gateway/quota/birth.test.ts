@@ -61,9 +61,8 @@ describe("a meter", () => {
     watched(async ({ state }) => {
       const meter = wake(state, world);
       expect(tables(state)).toEqual([]);
-      const job = await admitted(meter);
+      const job = await admitted(meter, { operation: "lb" });
       expect(tables(state)).toEqual(["jobs", "state"]);
-      meter.bind([{ admission: job.admission, upstreamId: "job-1" }]);
       meter.settle(ending(job.admission));
       expect(tables(state)).toEqual(["jobs", "state"]);
       expect(meter.spent(job.owner, ["day"])).toMatchObject([{ jobs: 1 }]);
@@ -79,14 +78,13 @@ describe("a meter", () => {
       expect(statements()).toEqual(["INSERT INTO jobs VALUES"]);
     }));
 
-  it("writes an end in one statement, and with the 17th moves all of them", () =>
+  it("writes a balanced call's end in one statement, and with the 17th moves all of them", () =>
     watched(async ({ state, statements }) => {
       const meter = wake(state, world);
       const ended = 18;
       const written: string[][] = [];
       for (let time = 0; time < ended; time++) {
-        const { admission } = await admitted(meter, { plan: "unlimited" });
-        meter.bind([{ admission, upstreamId: `job-${time}` }]);
+        const { admission } = await admitted(meter, { plan: "unlimited", operation: "lb" });
         statements();
         meter.settle(ending(admission));
         written.push(statements());

@@ -21,7 +21,9 @@ let count = 0;
 async function admitted(meter: UserMeter, change: Partial<AdmitRequest> = {}): Promise<string> {
   count += 1;
   const { admission } = request({ admission: newAdmission(world.now + count) });
-  expect(await meter.admit(request({ ...claims, ...change, admission }))).toMatchObject({ admitted: true });
+  expect(await meter.admit(request({ ...claims, operation: "lb", ...change, admission }))).toMatchObject({
+    admitted: true,
+  });
   meter.bind([{ admission, upstreamId: `job-${admission}` }]);
   return admission;
 }

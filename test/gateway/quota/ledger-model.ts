@@ -70,7 +70,7 @@ interface Admitting {
   reserve: number;
   times: number;
   ttl: number;
-  how: "run" | "runsync" | "openai" | "joined";
+  how: "run" | "runsync" | "openai" | "lb" | "joined";
   key: number;
   fingerprint: number;
   narrowed: boolean;
@@ -84,7 +84,7 @@ const admit = of<"admit", Admitting>("admit", {
   reserve: fc.constantFrom(0, 1, 20_000, 90_000),
   times: fc.constantFrom(1, 1, 1, 4),
   ttl: fc.constantFrom(10 * secondMs, hourMs, dayMs),
-  how: fc.constantFrom("run", "run", "runsync", "openai", "joined"),
+  how: fc.constantFrom("run", "run", "runsync", "openai", "lb", "joined"),
   key: fc.nat({ max: 4 }),
   fingerprint: fc.nat({ max: 1 }),
   narrowed: fc.boolean(),

@@ -116,11 +116,10 @@ describe("an end that cannot be written", () => {
       meter.spent(first.owner, ["day"]);
       const bound = async () => {
         const { admission } = request(claims);
-        await meter.admit(request({ ...claims, admission }));
-        meter.bind([{ admission, upstreamId: "job-1" }]);
+        await meter.admit(request({ ...claims, operation: "lb", admission }));
         return admission;
       };
-      const told = (admission: string) => meter.settle(ending(admission, { upstreamId: "job-1" }));
+      const told = (admission: string) => meter.settle(ending(admission));
       for (let time = 0; time < ended; time++) told(await bound());
       const job = await bound();
       const before = used(meter);
