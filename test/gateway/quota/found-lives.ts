@@ -19,4 +19,6 @@ export const foundLives: [Command[]][] = [
   [[admit({ reserve: 1 }), admit({}), retry(0), retry(2), pass(1), admit({}), heardOf(0)]],
   // A clock set back to a day before those that the stored counters tell apart.
   [[admit({}), pass(1, true), pass(-950_400_000), pass(1), admit({ reserve: 1 }), { do: "evict" }]],
+  // A request's minute that was looked at while the clock was set back.
+  [[admit({ ttl: 3_600_000 }), pass(-5000), pass(31_000), { do: "evict" }]],
 ];

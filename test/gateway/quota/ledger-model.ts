@@ -418,7 +418,9 @@ export class Ledger {
   #evict(): void {
     const before = this.#usage();
     this.#meter = wake(this.#state, this.#world);
-    expect(this.#usage()).toEqual(before);
+    // A counter that was read while the clock was set back has moved what lay ahead; in the rows it lies where it was.
+    const seen = this.#isSteady ? (usage: Usage) => usage : withoutResets;
+    expect(seen(this.#usage())).toEqual(seen(before));
   }
 
   #usage(meter = this.#meter) {
@@ -520,4 +522,10 @@ export class Ledger {
 
 function sumOf(rows: readonly Row[], amount: (row: Row) => number): number {
   return rows.reduce((sum, row) => sum + amount(row), 0);
+}
+
+type Usage = Pick<ReturnType<UserMeter["usage"]>, "limits" | "totals">;
+
+function withoutResets({ limits, totals }: Usage) {
+  return { limits: limits.map(({ resetsAt: _, ...limit }) => limit), totals };
 }
