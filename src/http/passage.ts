@@ -167,7 +167,7 @@ const readableEncoding = /^(|identity|gzip|br)$/;
 function refusalOf({ request, secrets }: Passage, response: Response, headers: Headers): Problem | undefined {
   const { status } = response;
   if (status < 200 || status > 599) return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer is none.");
-  if (secrets?.finds(encoder.encode([...headers].flat().join("\n")))) return saysKey;
+  if (secrets?.findsInHeaders(headers)) return saysKey;
   if (secrets && !readableEncoding.test(headers.get("Content-Encoding") ?? ""))
     return new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer is in an encoding that was not asked for.");
   const isLarge = (statedLength(response.headers) ?? 0) > limitBytes && request.method !== "HEAD";
@@ -180,7 +180,6 @@ function refusalOf({ request, secrets }: Passage, response: Response, headers: H
 const limitBytes = limits.balanced.bytes;
 /** An answer of that size that is to be searched is read whole: it costs a fraction, and may still be refused. */
 const smallBytes = 16 * 1024;
-const encoder = new TextEncoder();
 const pieceBytes = 64 * 1024;
 
 type Sink = Pick<WatchedWriter, "write" | "close">;

@@ -44,6 +44,11 @@ export class SecretSearch {
     return this.look(text, 0, text.length) === FOUND;
   }
 
+  /** Whether a header does, in its name or its value. */
+  findsInHeaders(headers: Headers): boolean {
+    return this.finds(encoder.encode([...headers].flat().join("\n")));
+  }
+
   /**
    * `FOUND`, or the first place where a secret may begin that ends beyond `to`. The bytes before that place are clean.
    * Those after it must be searched again together with the next piece.

@@ -38,9 +38,13 @@ export type Timed = Pick<
 >;
 
 /** What lies ahead of the clock was written before it was set back: it counts from now. */
+function begunAt({ admittedAt }: Timed, now: number): number {
+  return Math.min(admittedAt, now);
+}
+
 export function expiresAt(job: Timed, now: number): number {
   const { ttlMs, boundAt, doubtedAt, seen, seenAt } = job;
-  const admittedAt = Math.min(job.admittedAt, now);
+  const admittedAt = begunAt(job, now);
   /** Of what has no id here its relay or its address's meter tells that it goes on. */
   const toldAt = seen === "IN_PROGRESS" && seenAt !== null ? Math.min(seenAt, now) : admittedAt;
   if (isShare(job)) return toldAt + Math.min(ttlMs, shareMs) + graceMs;
@@ -51,7 +55,7 @@ export function expiresAt(job: Timed, now: number): number {
 
 /** The first moment that a job needs attention, whether it is bound by then or not. */
 export function firstDueAt(job: Timed, now: number): number {
-  const admittedAt = Math.min(job.admittedAt, now);
+  const admittedAt = begunAt(job, now);
   const expiry = expiresAt(job, now);
   return isShare(job) ? expiry : Math.min(expiry, dueAt({ ...job, boundAt: admittedAt }, admittedAt));
 }
@@ -65,7 +69,7 @@ export function dueAt(job: Timed, now: number): number {
   if (boundAt === null) return Math.min(expiry, ...looks);
   const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
-  const end = Math.min(job.admittedAt, now) + ttlMs;
+  const end = begunAt(job, now) + ttlMs;
   const fixed = [end - earlyMs, end, expiry].filter((at) => at > now);
   return Math.min(next, ...looks, ...fixed);
 }

@@ -5,7 +5,10 @@ import { flowing } from "../../platform/fake-workers.ts";
 import { chunked, FakeUpstream, json, leavingCaller, mintToken, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 const model = "cogito-671b-v2-1-fp8-dynamic";
 const path = `/v2/${model}/openai/v1/chat/completions`;
@@ -209,7 +212,6 @@ describe("a key whose first caller", () => {
     expect(await (await first).text()).toBe(word + word);
     expect((await again(headers)).status).toBe(200);
     expect(upstream.seen).toHaveLength(1);
-    vi.restoreAllMocks();
   });
 
   it("had an answer that KV did not take starts nothing anew", async () => {

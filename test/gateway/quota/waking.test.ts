@@ -114,14 +114,14 @@ describe("an end that cannot be written", () => {
       await meter.admit(first);
       meter.settle(ending(first.admission));
       meter.spent(first.owner, ["day"]);
-      const bound = async () => {
+      const admitted = async () => {
         const { admission } = request(claims);
         await meter.admit(request({ ...claims, operation: "lb", admission }));
         return admission;
       };
       const told = (admission: string) => meter.settle(ending(admission));
-      for (let time = 0; time < ended; time++) told(await bound());
-      const job = await bound();
+      for (let time = 0; time < ended; time++) told(await admitted());
+      const job = await admitted();
       const before = used(meter);
       refuseWrites(state, write);
       const end = () => told(job);
