@@ -1,153 +1,7 @@
 // The settings, parsed once: vars and secrets become a Config, or the faults, each with the setting's name.
-import * as z from "zod";
+import { type BuiltInPlan, type SettingName, type Settings, settingsSchema } from "./settings.ts";
 
-/** The plans that there are without the operator. The last one is there on a developer's machine alone. */
-export const builtInPlanNames = ["anonymous", "free", "pro", "unlimited", "developer"] as const;
-export type BuiltInPlan = (typeof builtInPlanNames)[number];
-
-const none = "none";
 const minSecretBytes = 32;
-
-const text = z
-  .string()
-  .trim()
-  .transform((value) => (value === "" || value === none ? undefined : value))
-  .optional();
-const oneOf = <const T extends string>(...values: T[]) =>
-  text.pipe(z.enum(values, { error: `expected one of ${values.join(", ")}` }).optional());
-const list = text.transform((value) => {
-  const items = splitList(value ?? "");
-  return items.length > 0 ? items : undefined;
-});
-const hosts = list.pipe(
-  z
-    .array(
-      z
-        .string()
-        .regex(/^[a-z0-9.:[\]-]+$/i, "expected host names")
-        .toLowerCase(),
-    )
-    .optional(),
-);
-const usd = text.pipe(
-  z
-    .string()
-    .regex(/^\d{1,9}(\.\d{1,6})?$/, "expected an amount in USD, such as 25 or 0.50")
-    .transform((value) => Math.round(Number(value) * 1e6))
-    .optional(),
-);
-/** In its normal form, so that a scheme in capitals is no way around the checks below. */
-const url = text.pipe(
-  z
-    .url({ protocol: /^https?$/, error: "expected a URL" })
-    .transform((value) => new URL(value).href)
-    .refine((value) => new URL(value).username === "" && new URL(value).password === "", "must carry no credentials")
-    .optional(),
-);
-/** A URL that paths are put behind. */
-const baseUrl = url
-  .refine((value) => !value || !/[?#]/.test(value), "must carry no query and no fragment")
-  .transform((value) => value?.replace(/\/+$/, ""));
-/** What each account begins with: `account=USD,account=USD`, or one amount for each account. */
-const credits = list.transform((items = [], context): ReadonlyMap<string, number> => {
-  const amounts = items.map((item) => {
-    const [, account = everyAccount, amount = ""] = /^(?:([\w-]{1,64})=)?(.*)$/.exec(item) ?? [];
-    const micro = usd.safeParse(amount).data;
-    if (micro === undefined) context.addIssue({ code: "custom", message: "expected an amount in USD, or account=USD" });
-    return [account, micro ?? 0] as const;
-  });
-  return new Map(amounts);
-});
-export const everyAccount = "*";
-const name = z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$/, "expected letters, digits, - and _");
-
-/** Where a worker of a load-balancing endpoint listens: an origin, since its paths are the callers'. */
-export const workerUrl = z
-  .url({ protocol: /^https?$/, error: "expected the http or https URL of a worker" })
-  .refine((value) => /^[^/]+\/\/[^/?#@\\]+\/?$/.test(value.trim()), "must be an origin, such as http://10.0.0.7:8000")
-  .transform((value) => new URL(value).origin);
-
-/** Endpoints by name; those written as `name=url|url` are load-balancing ones, with their workers. */
-const endpoints = list.transform((items = [], context) => {
-  const named = items.map((item) => {
-    const [, endpoint = item, urls] = /^([^=]*)=(.*)$/.exec(item) ?? [];
-    const workers = z.array(workerUrl).safeParse(urls?.split("|") ?? []);
-    if (!name.safeParse(endpoint).success || !workers.success) {
-      context.addIssue({ code: "custom", message: "expected letters, digits, - and _, or name=url|url" });
-    }
-    return [endpoint, urls === undefined ? undefined : (workers.data ?? [])] as const;
-  });
-  return new Map(named);
-});
-
-/** Account names by key: `account=key,account=key`, or one bare key, which is the account `default`. */
-const accounts = list.transform((items = [], context): ReadonlyMap<string, string> | undefined => {
-  const [first, ...others] = items;
-  if (first === undefined) return undefined;
-  const pairs = items.flatMap((item) => {
-    const [, account, key] = /^([\w-]{1,64})=([^=].*)$/.exec(item) ?? [];
-    return account && key ? [[key, account] as const] : [];
-  });
-  if (pairs.length === 0 && others.length === 0) return new Map([[first, "default"]]);
-  const keys = new Map(pairs);
-  if (keys.size < items.length) {
-    context.addIssue({ code: "custom", message: "expected one key, or account=key,account=key, each key once" });
-  }
-  return keys;
-});
-
-const settingsSchema = z.object({
-  LOCAL: oneOf("true", "false"),
-  UPSTREAM_URL: baseUrl,
-  UPSTREAM_API_KEY: list.pipe(
-    z.array(z.string().regex(/^[\x21-\x7e]+$/, "expected one key, or new,old, of visible ASCII characters")).optional(),
-  ),
-  MANAGEMENT_URL: baseUrl,
-  SIGNING_SECRET: list,
-  APP_SECRET: text,
-  ADMIN_TOKEN: text,
-  PLATFORM_API_KEY: accounts,
-  JWKS_URL: url,
-  JWT_ISSUER: text,
-  JWT_AUDIENCE: text,
-  JWT_PLAN_CLAIM: text,
-  DEFAULT_PLAN: text.pipe(name.optional()),
-  ANONYMOUS: oneOf("open", "turnstile", "off"),
-  SESSION_PLAN: oneOf(...builtInPlanNames),
-  TURNSTILE_SECRET: text,
-  // Read by the build of the pages.
-  TURNSTILE_SITE_KEY: text,
-  ALLOWED_ORIGINS: list.pipe(
-    z
-      .array(
-        z
-          .string()
-          .regex(/^(\*|https?:\/\/(\*\.)?[a-z0-9.-]+(:\d+)?)$/i, "expected origins, such as https://app.example.com")
-          .toLowerCase(),
-      )
-      .optional(),
-  ),
-  PUBLIC_URL: baseUrl,
-  IMAGE_REUSE: oneOf("seeded", "always", "never"),
-  REUSE_SCOPE: oneOf("user", "shared"),
-  IMAGE_LINKS: oneOf("gateway", "upstream"),
-  MEDIA_HOSTS: hosts,
-  WEBHOOK_HOSTS: hosts,
-  BUDGET_DAY_USD: usd,
-  BUDGET_MONTH_USD: usd,
-  ENDPOINTS: endpoints,
-  PLATFORM_CREDITS: credits,
-  SAMPLE_DELAY_MS: text.pipe(
-    z
-      .string()
-      .regex(/^\d{1,6}$/, "expected milliseconds")
-      .transform(Number)
-      .optional(),
-  ),
-});
-type Settings = z.output<typeof settingsSchema>;
-export type SettingName = keyof Settings;
-export const settingNames = Object.keys(settingsSchema.shape) as readonly SettingName[];
 
 export interface Fault {
   readonly setting: SettingName;
@@ -216,21 +70,21 @@ function readEach(env: object): { settings: Settings; unreadable: Fault[] } {
 
 const secrets = ["SIGNING_SECRET", "APP_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY", "UPSTREAM_API_KEY"] as const;
 
-/** What is required, and by which other setting if it is one. */
+/** What is required, and by what if it is another setting. */
 function demandsOf({
   UPSTREAM_URL,
   MANAGEMENT_URL,
   JWKS_URL,
   ANONYMOUS,
-}: Settings): Map<SettingName, SettingName | undefined> {
-  const demands = new Map<SettingName, SettingName | undefined>();
+}: Settings): Map<SettingName, string | undefined> {
+  const demands = new Map<SettingName, string | undefined>();
   for (const setting of ["SIGNING_SECRET", "ADMIN_TOKEN"] as const) demands.set(setting, undefined);
   // Without it nobody gets in there, which is right where nothing is asked of the platform.
   if (!UPSTREAM_URL) demands.set("PLATFORM_API_KEY", undefined);
   if (MANAGEMENT_URL) demands.set("UPSTREAM_API_KEY", "MANAGEMENT_URL");
   if (UPSTREAM_URL) demands.set("UPSTREAM_API_KEY", "UPSTREAM_URL");
   if (JWKS_URL) demands.set("JWT_ISSUER", "JWKS_URL").set("JWT_AUDIENCE", "JWKS_URL");
-  if (ANONYMOUS === "turnstile") demands.set("TURNSTILE_SECRET", "ANONYMOUS");
+  if (ANONYMOUS === "turnstile") demands.set("TURNSTILE_SECRET", "ANONYMOUS = turnstile");
   return demands;
 }
 
@@ -312,13 +166,6 @@ function settle(settings: Settings): Config {
 /** Where we are reached from outside. */
 export function ownOrigin({ publicUrl }: Pick<Config, "publicUrl">, requestUrl: string): string {
   return publicUrl ?? new URL(requestUrl).origin;
-}
-
-function splitList(value: string): string[] {
-  return value
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
 }
 
 function byteLength(value: string): number {

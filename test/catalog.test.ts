@@ -24,6 +24,14 @@ describe("GET /models", () => {
     }
   });
 
+  it.each([
+    ["", true],
+    ["https://models.example.com", false],
+  ])("says whether answers are samples: with UPSTREAM_URL %j", async (UPSTREAM_URL, samples) => {
+    const settings = { UPSTREAM_URL, UPSTREAM_API_KEY: "a-key-of-the-service-0123456789" };
+    expect(await (await call("GET", "/models", { settings })).json()).toMatchObject({ samples });
+  });
+
   it("needs no key", async () => {
     const response = await call("GET", "/models", { headers: { Authorization: "Bearer wrong" } });
     expect(response.status).toBe(200);

@@ -1,6 +1,7 @@
 // Every setting: what it may hold, what it is when empty, and how a wrong one is named.
 import { describe, expect, it } from "vitest";
-import { type Config, readConfig, type SettingName } from "../src/config.ts";
+import { type Config, readConfig } from "../src/config.ts";
+import type { SettingName } from "../src/settings.ts";
 import { deployedSettings, testSettings } from "./support/settings.ts";
 
 type Change = Partial<Record<SettingName, unknown>>;
@@ -27,6 +28,8 @@ describe("what a setting may hold", () => {
     ["UPSTREAM_URL", "https://api.example.com/", { upstream: { kind: "remote", url: "https://api.example.com" } }],
     ["UPSTREAM_URL", "https://api.example.com/v2", { upstream: { kind: "remote", url: "https://api.example.com" } }],
     ["UPSTREAM_URL", "https://api.example.com/v2/", { upstream: { kind: "remote", url: "https://api.example.com" } }],
+    ["UPSTREAM_URL", "https://h.example.com/jobs", { upstream: { kind: "remote", url: "https://h.example.com/jobs" } }],
+    ["UPSTREAM_URL", "https://h.example.com/a/v2", { upstream: { kind: "remote", url: "https://h.example.com/a" } }],
     ["UPSTREAM_URL", "HTTPS://API.example.com", { upstream: { kind: "remote", url: "https://api.example.com" } }],
     ["UPSTREAM_URL", "http://127.0.0.1:9000", { upstream: { kind: "remote", url: "http://127.0.0.1:9000" } }],
     ["UPSTREAM_API_KEY", "unused", { upstreamKeys: [testSettings.PLATFORM_API_KEY] }],
@@ -77,6 +80,8 @@ describe("what a setting may hold", () => {
       "https://App.example.com, https://*.example.com,http://localhost:5173",
       { allowedOrigins: ["https://app.example.com", "https://*.example.com", "http://localhost:5173"] },
     ],
+    ["ALLOWED_ORIGINS", "https://App.example.com/, *", { allowedOrigins: ["https://app.example.com", "*"] }],
+    ["PUBLIC_URL", "HTTPS://ai.example.com:443", { publicUrl: "https://ai.example.com" }],
     ["PUBLIC_URL", "https://ai.example.com/", { publicUrl: "https://ai.example.com" }],
     ["IMAGE_REUSE", "seeded", { imageReuse: "seeded" }],
     ["IMAGE_REUSE", "always", { imageReuse: "always" }],
@@ -177,6 +182,9 @@ describe("what a setting may not hold", () => {
     ["MANAGEMENT_URL", "https://rest.example.com/v1?x", /no query/],
     ["JWKS_URL", "keys.json", /expected a URL/],
     ["PUBLIC_URL", "ai.example.com", /expected a URL/],
+    ["PUBLIC_URL", "http://127.0.0.1:8903/x", /must be an origin, such as https:\/\/ai\.example\.com, without a path/],
+    ["PUBLIC_URL", "https://ai.example.com/v2/", /must be an origin/],
+    ["PUBLIC_URL", "https://ai.example.com/?x", /no query/],
     ["SIGNING_SECRET", "", /is required/],
     ["SIGNING_SECRET", "none", /is required/],
     ["SIGNING_SECRET", " , ", /is required/],
@@ -192,7 +200,9 @@ describe("what a setting may not hold", () => {
     ["ANONYMOUS", "on", /expected one of open, turnstile, off/],
     ["SESSION_PLAN", "team", /expected one of anonymous, free, pro, unlimited, developer/],
     ["ALLOWED_ORIGINS", "app.example.com", /expected origins/],
-    ["ALLOWED_ORIGINS", "https://app.example.com/", /expected origins/],
+    ["ALLOWED_ORIGINS", "https://app.example.com/page", /expected origins/],
+    ["ALLOWED_ORIGINS", "https://app.example.com//", /expected origins/],
+    ["ALLOWED_ORIGINS", "*/", /expected origins/],
     ["ALLOWED_ORIGINS", "https://app.*.example.com", /expected origins/],
     ["ALLOWED_ORIGINS", "https://ok.example.com,null", /expected origins/],
     ["IMAGE_REUSE", "sometimes", /expected one of seeded, always, never/],
@@ -210,7 +220,7 @@ describe("what a setting may not hold", () => {
     ["ENDPOINTS", "mine=https://user:pass@w.example.com", /or name=url\|url/],
     ["PLATFORM_CREDITS", "much", /expected an amount in USD, or account=USD/],
     ["PLATFORM_CREDITS", "ann=", /expected an amount in USD, or account=USD/],
-    ["SAMPLE_DELAY_MS", "1.5", /expected milliseconds/],
+    ["SAMPLE_DELAY_MS", "1.5", /expected milliseconds, from 0 to 999999/],
     ["SAMPLE_DELAY_MS", "1000000", /expected milliseconds/],
   ])("%s = %s", (setting, value, problem) => {
     const faults = faultsOf(testSettings, { [setting]: value });
@@ -235,7 +245,11 @@ describe("what a setting may not hold", () => {
       { JWKS_URL: "https://id.example.com/keys" },
       ["JWT_ISSUER is required with JWKS_URL", "JWT_AUDIENCE is required with JWKS_URL"],
     ],
-    ["turnstile needs its secret", { ANONYMOUS: "turnstile" }, ["TURNSTILE_SECRET is required with ANONYMOUS"]],
+    [
+      "turnstile needs its secret",
+      { ANONYMOUS: "turnstile" },
+      ["TURNSTILE_SECRET is required with ANONYMOUS = turnstile"],
+    ],
   ])("%s", (_, change, expected) => {
     expect(faultsOf(testSettings, change)).toEqual(expected);
   });

@@ -1,10 +1,13 @@
 // The document tells of every route that is mounted, and of no other; and it is one that tools can read.
 /// <reference types="vite/types/importMeta.d.ts" />
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import manifest from "../package.json";
 import { app, routes } from "../src/app.ts";
 import { operationNames } from "../src/gateway/identity/operations.ts";
+import { emptyStorage } from "./support/empty-storage.ts";
 import { call } from "./support/front-door.ts";
+import { type Schema, type Schemas, schemaFaults } from "./support/json-schema.ts";
+import { testSettings } from "./support/settings.ts";
 
 interface Operation {
   readonly summary: string;
@@ -75,10 +78,111 @@ describe("/openapi.json", () => {
       expect(statuses).toContain("500");
       for (const [status, { content }] of Object.entries(operation.responses)) {
         if (Number(status) >= 400) {
-          expect(content).toEqual({ "application/json": { schema: { $ref: "#/components/schemas/Problem" } } });
+          const shape = path.includes("/openai/") ? "OpenAiError" : "Problem";
+          expect(content).toEqual({ "application/json": { schema: { $ref: `#/components/schemas/${shape}` } } });
         }
       }
     }
+  });
+});
+
+const text = "qwen3-32b-awq";
+const image = "black-forest-labs-flux-1-schnell";
+const chat = { messages: [{ role: "user", content: "hello" }], max_tokens: 8 };
+const settings = { ENDPOINTS: "bare" };
+
+describe("a real answer", () => {
+  afterEach(emptyStorage);
+
+  async function ask(key: string, method: string, path: string, body?: unknown): Promise<Response> {
+    const headers = { Authorization: `Bearer ${key}` };
+    return call(method, path, { headers, settings, ...(body !== undefined && { body: JSON.stringify(body) }) });
+  }
+
+  async function token(): Promise<string> {
+    const minted = await ask(testSettings.APP_SECRET, "POST", "/tokens", { user: "ada", plan: "unlimited" });
+    return (await minted.json<{ token: string }>()).token;
+  }
+
+  /** What it says, once it is held against what the document says of it. */
+  async function told(method: string, path: string, answering: Promise<Response>): Promise<unknown> {
+    const { paths, components } = await readDocument();
+    const response = await answering;
+    const said = await response.text();
+    const described = paths[path]?.[method.toLowerCase()]?.responses[response.status];
+    expect(described, `${method} ${path}: ${response.status} ${said}`).toBeDefined();
+    const type = response.headers.get("Content-Type")?.split(";")[0];
+    if (said === "" && described?.content === undefined) return undefined;
+    const schema = described?.content?.[type ?? ""]?.schema as Schema | undefined;
+    expect(schema, `${method} ${path}: ${response.status} ${type}`).toBeDefined();
+    const value = type === "application/json" ? JSON.parse(said) : said;
+    expect(schemaFaults(value, schema ?? {}, components.schemas as Schemas)).toEqual([]);
+    return value;
+  }
+
+  const openai = [
+    ["the gateway", `/v2/${text}/openai/v1/chat/completions`, "/v2/{model}/openai/{route}", token],
+    [
+      "the platform",
+      `/platform/v2/${text}/openai/v1/chat/completions`,
+      "/platform/v2/{endpoint}/openai/{route}",
+      async () => testSettings.PLATFORM_API_KEY,
+    ],
+  ] as const;
+  it.each(openai)("of OpenAI's routes at %s is as the document says", async (_, path, described, keyOf) => {
+    const key = await keyOf();
+    const answers = [
+      ["whole", key, chat, 200],
+      ["streamed", key, { ...chat, stream: true }, 200],
+      ["refused", key, [], 400],
+      ["unauthorized", "nobody", chat, 401],
+    ] as const;
+    for (const [, as, body, status] of answers) {
+      const answering = ask(as, "POST", path, body);
+      await told("POST", described, answering);
+      expect((await answering).status).toBe(status);
+    }
+  });
+
+  it("of the list of jobs has an id in each row, that of an OpenAI call, too", async () => {
+    const key = await token();
+    await (await ask(key, "POST", `/v2/${text}/openai/v1/chat/completions`, chat)).text();
+    const list = await told("GET", "/v2/{model}/requests", ask(key, "GET", `/v2/${text}/requests`));
+    expect(list).toMatchObject({ requests: [{ id: expect.stringMatching(/./) }], total: 1 });
+  });
+
+  it("of a stream is the object, or with format=array its items", async () => {
+    const key = await token();
+    const input = { prompt: "a cat", width: 256, height: 256 };
+    const { id } = await (await ask(key, "POST", `/v2/${image}/runsync`, { input })).json<{ id: string }>();
+    for (const [query, shape] of [
+      ["", { stream: [] }],
+      ["?format=array", []],
+    ] as const) {
+      const streaming = ask(key, "GET", `/v2/${image}/stream/${id}${query}`);
+      expect(await told("GET", "/v2/{model}/stream/{job}", streaming)).toMatchObject(shape);
+    }
+  });
+
+  it("of a cancel says id and status alone, of a job that has ended, too", async () => {
+    const key = await token();
+    for (const seed of [undefined, 7, 7]) {
+      const input = { prompt: "a cat", width: 256, height: 256, ...(seed && { seed }) };
+      const { id } = await (await ask(key, "POST", `/v2/${image}/runsync`, { input })).json<{ id: string }>();
+      const cancelled = await told("POST", "/v2/{model}/cancel/{job}", ask(key, "POST", `/v2/${image}/cancel/${id}`));
+      expect(cancelled).toEqual({ id, status: "COMPLETED" });
+    }
+  });
+
+  it("of the management interface has a status that the document names", async () => {
+    const operator = testSettings.ADMIN_TOKEN;
+    const manage = (method: string, path: string, body?: unknown) =>
+      told(method, "/v1/{path}", ask(operator, method, `/v1${path}`, body));
+    const template = { name: "mine", imageName: "an/image" };
+    const made = (await manage("POST", "/templates", template)) as { id: string };
+    expect(await manage("POST", "/templates", template)).toMatchObject({ code: "NAME_TAKEN" });
+    await manage("POST", "/pods", { name: "pod", imageName: "an/image" });
+    expect(await manage("DELETE", `/templates/${made.id}`)).toBeUndefined();
   });
 });
 

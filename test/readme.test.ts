@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import manifest from "../package.json" with { type: "json" };
-import { settingNames } from "../src/config.ts";
 import { models } from "../src/models/index.ts";
+import { settingNames } from "../src/settings.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");

@@ -1,4 +1,5 @@
 // What the Cloudflare account says before a deployment: who is logged in, which account, R2, the Worker's secrets.
+import type { WorkerConfig } from "./worker-config.ts";
 import type { readWrangler } from "./wrangler.ts";
 
 export type ReadWrangler = typeof readWrangler;
@@ -9,6 +10,8 @@ export interface Account {
 }
 
 export const logIn = "Run npx wrangler login. Where there is no browser, set CLOUDFLARE_API_TOKEN instead.";
+
+export const nameOne = "Set CLOUDFLARE_ACCOUNT_ID to one of them, or account_id in wrangler.toml.";
 
 /** The accounts of whoever is logged in, or wrangler's own words. A token may be allowed to name none. */
 export async function readLogin(read: ReadWrangler): Promise<{ accounts: Account[] } | { problem: string }> {
@@ -21,7 +24,13 @@ export async function readLogin(read: ReadWrangler): Promise<{ accounts: Account
 /** Which account wrangler would take; it asks nobody where it is read. */
 export type Chosen = { readonly id: string | undefined } | { readonly among: readonly Account[] };
 
-export function chooseAccount(accounts: readonly Account[], named: string | undefined): Chosen {
+/** Named by wrangler.toml first, as wrangler has it. */
+export function chooseAccount(
+  accounts: readonly Account[],
+  { account_id }: WorkerConfig,
+  env: Readonly<NodeJS.ProcessEnv>,
+): Chosen {
+  const named = account_id || env["CLOUDFLARE_ACCOUNT_ID"];
   if (named) return { id: named };
   return accounts.length > 1 ? { among: accounts } : { id: accounts[0]?.id };
 }

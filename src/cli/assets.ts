@@ -1,7 +1,8 @@
 // What is served before the Worker is asked: the page's files, and the client that browsers import. Built into dist/site.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
+import { nameIn } from "./file-names.ts";
 import { isPackage } from "./place.ts";
 import type { Files } from "./site.ts";
 import { root } from "./wrangler.ts";
@@ -51,7 +52,7 @@ function write(folder: string, files: Files): void {
     mkdirSync(dirname(path), { recursive: true });
     if (!existsSync(path) || !readFileSync(path).equals(Buffer.from(content))) writeWhole(path, content, folder);
   }
-  for (const path of filesOf(folder)) if (!files.has(relative(folder, path))) rmSync(path, { force: true });
+  for (const path of filesOf(folder)) if (!files.has(nameIn(folder, path))) rmSync(path, { force: true });
 }
 
 /** Two may build at once, and somebody may read meanwhile. */

@@ -2,6 +2,7 @@
 import { setBucketRule } from "./bucket-rule.ts";
 import { deploy, Stopped } from "./deployment.ts";
 import { pageWithToken } from "./first-token.ts";
+import { endWhenInterrupted } from "./interruption.ts";
 import { openTerminal } from "./terminal.ts";
 import { readWrangler, root, wrangler } from "./wrangler.ts";
 
@@ -15,6 +16,7 @@ if (unknown.length > 0) {
 }
 // The build that wrangler starts leaves them out: the API alone is deployed.
 if (told.includes("--no-pages")) process.env["SLUICE_PAGES"] = "none";
+endWhenInterrupted();
 
 try {
   const isDone = await deploy(

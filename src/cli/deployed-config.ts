@@ -1,7 +1,8 @@
 // wrangler.toml, as a deployment changes it: the answer that is kept, and the copy without the bucket.
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "smol-toml";
+import { removeAtEnd } from "./interruption.ts";
 
 const upstreamLine = /^UPSTREAM_URL = "[^"\n]*"$/m;
 
@@ -22,11 +23,12 @@ const copyName = "wrangler.without-r2.toml";
 export async function withoutBucket<T>(folder: string, work: (configArgs: string[]) => Promise<T>): Promise<T> {
   const { r2_buckets: _, ...others } = parse(readFileSync(join(folder, "wrangler.toml"), "utf8"));
   const copy = join(folder, copyName);
-  writeFileSync(copy, `# Written by npm run deploy, for this one deployment.\n${stringify(others)}\n`);
+  const remove = removeAtEnd(copy);
   try {
+    writeFileSync(copy, `# Written by npm run deploy, for this one deployment.\n${stringify(others)}\n`);
     return await work(["--config", copyName]);
   } finally {
-    rmSync(copy, { force: true });
+    remove();
   }
 }
 

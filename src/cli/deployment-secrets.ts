@@ -45,7 +45,7 @@ async function askSecret(name: string, vars: Settings, terminal: Terminal): Prom
   const fallback = fallbackOf(name);
   const hint = fallback === none ? "do without" : "a random one";
   for (;;) {
-    const answer = await terminal.ask(`${name} (Enter: ${hint}): `);
+    const answer = await terminal.askSecret(`${name} (Enter: ${hint}): `);
     const value = answer || fallback;
     const fault = faultsOf(vars, { [name]: value }, []).find((each) => each.startsWith(`${name} `));
     if (fault !== undefined) terminal.say(`  ${fault}`);

@@ -1,11 +1,12 @@
 // A deployment, step by step: what it is to be, login and R2, the secrets that are missing, and what it ends with.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chooseAccount, logIn, type ReadWrangler, r2Page, readLogin, readR2, readSecrets } from "./account.ts";
+import { chooseAccount, logIn, nameOne, type ReadWrangler, r2Page, readLogin, readR2, readSecrets } from "./account.ts";
 import { entryFor, keepUpstream, withoutBucket } from "./deployed-config.ts";
 import { askSecrets, faultsOf, type Secrets, takeSecrets } from "./deployment-secrets.ts";
 import { deployedTo } from "./first-token.ts";
+import { removeAtEnd } from "./interruption.ts";
 import type { Terminal } from "./terminal.ts";
 import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
 
@@ -80,12 +81,10 @@ const knownOnes = "npx wrangler secret put NAME replaces one by a value that you
 async function chooseLogin({ read, env, terminal, folder }: Deployer): Promise<void> {
   const login = await readLogin(read);
   if ("problem" in login) throw new Stopped(`${login.problem}\n${logIn} Then: npm run deploy`);
-  const named = env["CLOUDFLARE_ACCOUNT_ID"] ?? textOf((configOf(folder) as { account_id?: unknown }).account_id);
-  const chosen = chooseAccount(login.accounts, named);
+  const chosen = chooseAccount(login.accounts, configOf(folder), env);
   if ("id" in chosen) return;
   const lines = chosen.among.map(({ id, name }, index) => `  ${index + 1}  ${name}  ${id}`).join("\n");
-  if (!terminal)
-    throw new Stopped(`There is more than one account:\n${lines}\nSet CLOUDFLARE_ACCOUNT_ID to one of them.`);
+  if (!terminal) throw new Stopped(`There is more than one account:\n${lines}\n${nameOne}`);
   terminal.say(`There is more than one account:\n${lines}`);
   for (;;) {
     const account = chosen.among[Number(await terminal.ask("Which one? ")) - 1];
@@ -142,6 +141,7 @@ async function deployTo(prepared: Prepared, deployer: Deployer): Promise<boolean
   const { folder, run, env } = deployer;
   const { given } = prepared.secrets;
   const own = mkdtempSync(join(tmpdir(), "sluice-"));
+  const remove = removeAtEnd(own);
   try {
     const [secretsFile, outputFile] = [join(own, "secrets.json"), join(own, "deployed.ndjson")];
     writeFileSync(secretsFile, JSON.stringify(given), { mode: 0o600 });
@@ -153,7 +153,7 @@ async function deployTo(prepared: Prepared, deployer: Deployer): Promise<boolean
     if (status !== 0) throw new Stopped(failedDeployment);
     return await sayWhatIs(prepared, deployer, deployedTo(outputFile));
   } finally {
-    rmSync(own, { recursive: true });
+    remove();
   }
 }
 

@@ -39,6 +39,7 @@ export class DevServer {
   #broken: { readonly seen: string; readonly error: unknown } | undefined;
   #lastFault = "";
   #lastOfSettings = "";
+  #isMisconfigured = false;
 
   /** Resolves once requests are answered. Throws where the source cannot be built, or workerd does not start. */
   static async start(wanted: Wanted, log: ServerLog): Promise<DevServer> {
@@ -57,6 +58,11 @@ export class DevServer {
 
   get hasPage(): boolean {
     return this.#served?.options.workers[0]?.config.assets !== undefined;
+  }
+
+  /** Which settings are wrong is told already. */
+  get isMisconfigured(): boolean {
+    return this.#isMisconfigured;
   }
 
   /** Builds what was served as it was kept: no mistake in keeping it lasts, and the first edit finds a bundler. */
@@ -132,6 +138,7 @@ export class DevServer {
   /** The gateway starts with wrong ones too, and answers every request with MISCONFIGURED. */
   #tellOfSettings(config: WorkerConfig, own: Readonly<Record<string, string>>, unread: readonly string[]): void {
     const reading = readConfig({ ...config.vars, ...own, ...this.#wanted.settings });
+    this.#isMisconfigured = !reading.ok;
     const wrong = reading.ok ? [] : reading.faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`);
     const unknown = [...sayUnknown(".dev.vars", own), ...sayUnknown("wrangler.toml", config.vars)];
     const told = [...unread, ...unknown, ...wrong].join("\n");

@@ -1,8 +1,9 @@
 // The settings of a developer's own machine: written once, never deployed, never committed.
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { settingNames } from "../config.ts";
+import { settingNames } from "../settings.ts";
+import { writeFirst } from "./whole-file.ts";
 
 export function randomSecret(): string {
   return randomBytes(32).toString("base64url");
@@ -23,11 +24,31 @@ export function localSettings(): string {
   ].join("\n");
 }
 
-/** Answers whether the file had to be written. */
+/** Answers whether the file had to be written. A process that is killed in the middle leaves none. */
 export function ensureDevVars(path: string): boolean {
-  if (existsSync(path)) return false;
-  writeFileSync(path, localSettings(), { mode: 0o600 });
-  return true;
+  return !existsSync(path) && writeFirst(path, localSettings());
+}
+
+const randomNames = ["SIGNING_SECRET", "APP_SECRET", "ADMIN_TOKEN", "PLATFORM_API_KEY"] as const;
+
+/**
+ * Adds the random secrets that a file written by hand lacks, such as one that says only `ENDPOINTS=my-endpoint`: without
+ * them every request is refused. No line of it is changed. A file for a deployment is left alone: it says that it is not
+ * LOCAL, or has secrets and says nothing of it. Answers what was added.
+ */
+export function addMissingSecrets(path: string): string[] {
+  const text = readFileSync(path, "utf8");
+  const set = parseEnv(text) as Record<string, string>;
+  const isLocal = set["LOCAL"] === undefined ? !randomNames.some((name) => name in set) : set["LOCAL"] === "true";
+  const missing = randomNames.filter((name) => !(name in set));
+  // An app needs no secret of its own, and nobody calls a platform that is not used.
+  const optional = ["APP_SECRET", ...(set["UPSTREAM_URL"] ? ["PLATFORM_API_KEY"] : [])];
+  if (!isLocal || missing.every((name) => optional.includes(name))) return [];
+  const lines = missing.map((name) => `${name}=${randomSecret()}`);
+  if (set["LOCAL"] === undefined) lines.unshift("LOCAL=true");
+  const gap = text === "" || text.endsWith("\n") ? "" : "\n";
+  appendFileSync(path, `${gap}# Added by \`npm start\`, for this machine alone.\n${lines.join("\n")}\n`);
+  return missing;
 }
 
 /** What is set there, each setting with its text, and a sentence for each line that sets nothing though it is to. */

@@ -1,6 +1,6 @@
 // The doctor before a deployment: login, account, R2, the Worker's secrets, and its settings by the Worker's own schema.
 import { join } from "node:path";
-import { chooseAccount, logIn, type ReadWrangler, r2Page, readLogin, readR2, readSecrets } from "./account.ts";
+import { chooseAccount, logIn, nameOne, type ReadWrangler, r2Page, readLogin, readR2, readSecrets } from "./account.ts";
 import { faultsOf } from "./deployment-secrets.ts";
 import { sayUnknown } from "./dev-vars.ts";
 import { type Finding, fault, leftOut, ok, warning } from "./findings.ts";
@@ -19,14 +19,13 @@ export async function checkAccount({ read, folder, env }: Before): Promise<Findi
     const rest = ["account", "R2", "secrets"].map((what) => leftOut(what, "nobody is logged in", logIn));
     return [fault("login", login.problem, logIn), ...rest, ...checkSettings(config, config.secrets.required)];
   }
-  const chosen = chooseAccount(login.accounts, env["CLOUDFLARE_ACCOUNT_ID"]);
+  const chosen = chooseAccount(login.accounts, config, env);
   if ("among" in chosen) {
     const names = chosen.among.map(({ id, name }) => `${name} ${id}`).join(", ");
-    const todo = "Set CLOUDFLARE_ACCOUNT_ID to one of them.";
-    const rest = ["R2", "secrets"].map((what) => leftOut(what, "the account is not known", todo));
+    const rest = ["R2", "secrets"].map((what) => leftOut(what, "the account is not known", nameOne));
     return [
       ok("login", "yes"),
-      fault("account", names, todo),
+      fault("account", names, nameOne),
       ...rest,
       ...checkSettings(config, config.secrets.required),
     ];

@@ -11,11 +11,14 @@ export function addressOf(host: string, port: number): string {
 
 interface Shown {
   readonly hasPage: boolean;
+  /** The settings that are wrong were named before. */
+  readonly isMisconfigured: boolean;
   readonly devVars: string;
 }
 
-export function firstScreen(host: string, port: number, { hasPage, devVars }: Shown): string {
+export function firstScreen(host: string, port: number, { hasPage, isMisconfigured, devVars }: Shown): string {
   const address = addressOf(host, port);
+  if (isMisconfigured) return misconfigured(address, devVars);
   const network = everyAddress.includes(host) ? networkAddresses() : [];
   const where = [
     `Sluice serves at ${address}`,
@@ -33,9 +36,24 @@ A first picture:
 
 A token for a user of your app, as its backend asks for it:
 
-  curl -s -X POST ${address}/tokens -H "Authorization: Bearer $(sed -n 's/^APP_SECRET=//p' ${devVars})" \\
+  curl -s -X POST ${address}/tokens -H "Authorization: Bearer $(sed -n 's/^APP_SECRET=//p' ${forShell(devVars)})" \\
     -d '{"user":"ada","plan":"pro"}'
 `;
+}
+
+/** Nothing of it would work. */
+function misconfigured(address: string, devVars: string): string {
+  return `
+The settings that are named above are wrong. Until they are mended, in ${devVars} or wrangler.toml,
+every request is answered with 500 MISCONFIGURED. An edit is served within two seconds.
+
+Sluice serves at ${address}
+`;
+}
+
+/** As it stands where a shell takes it so. */
+function forShell(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 function networkAddresses(): string[] {

@@ -2,8 +2,9 @@
 // which then holds the port and the state: the next start ends it.
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { type ChannelListener, subscribe } from "node:diagnostics_channel";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { writeFirst, writeOver } from "./whole-file.ts";
 
 interface Process {
   readonly pid: number;
@@ -26,27 +27,49 @@ const own: Process = { pid: process.pid, command: [basename(process.argv[1] ?? "
  */
 export async function claimState(state: string): Promise<number | undefined> {
   mkdirSync(state, { recursive: true });
-  while (!writeFirst(state)) {
-    const running = await readRecord(state);
+  while (!writeFirst(recordIn(state), noted({ node: own }))) {
+    const { text, running } = readRecord(state);
     if (running && running.node.pid !== process.pid && isStill(running.node)) return running.node.pid;
     if (running?.workerd && isStill(running.workerd)) {
       process.kill(running.workerd.pid, "SIGKILL");
       await ended(running.workerd.pid);
     }
-    rmSync(recordIn(state), { force: true });
+    removeStale(state, text);
   }
-  process.on("exit", () => rmSync(recordIn(state), { force: true }));
+  process.on("exit", () => isOwn(state) && rmSync(recordIn(state), { force: true }));
   return undefined;
 }
 
-function writeFirst(state: string): boolean {
+const noted = (running: Running) => JSON.stringify(running);
+
+/**
+ * Removes what was read. Another start may have found the same record, removed it, and written its own meanwhile: what is
+ * moved away and is something else is put back.
+ */
+export function removeStale(state: string, read: string): void {
+  if (readRecord(state).text !== read) return;
+  const [record, aside] = [recordIn(state), `${recordIn(state)}.stale-${process.pid}`];
   try {
-    writeFileSync(recordIn(state), JSON.stringify({ node: own } satisfies Running), { flag: "wx" });
-    return true;
+    renameSync(record, aside);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
     throw error;
   }
+  if (readFileSync(aside, "utf8") !== read) putBack(aside, record);
+  rmSync(aside, { force: true });
+}
+
+function putBack(aside: string, record: string): void {
+  try {
+    linkSync(aside, record);
+  } catch (error) {
+    // Its owner has written it anew. On a disk without links nothing stands there.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") renameSync(aside, record);
+  }
+}
+
+function isOwn(state: string): boolean {
+  return readRecord(state).running?.node?.pid === process.pid;
 }
 
 /** Miniflare does not say which process it started; Node tells of each one. A restarted workerd is recorded anew. */
@@ -55,23 +78,20 @@ export function recordWorkerd(state: string): void {
     const { process: child } = message as { process: ChildProcess };
     child.once("spawn", () => {
       if (child.pid === undefined || !/^workerd(\.exe)?$/.test(basename(child.spawnfile))) return;
-      const running: Running = { node: own, workerd: { pid: child.pid, command: child.spawnargs } };
-      writeFileSync(recordIn(state), JSON.stringify(running));
+      writeOver(recordIn(state), noted({ node: own, workerd: { pid: child.pid, command: child.spawnargs } }));
     });
   };
   subscribe("child_process", listen);
 }
 
-const readPauseMs = 50;
-
-/** Undefined where whoever wrote it was killed in the middle; it may also be in the middle now. */
-async function readRecord(state: string, isLast = false): Promise<Running | undefined> {
+/** What stands there, and what of it can be understood. */
+function readRecord(state: string): { text: string; running?: Running } {
+  let text = "";
   try {
-    return JSON.parse(readFileSync(recordIn(state), "utf8"));
+    text = readFileSync(recordIn(state), "utf8");
+    return { text, running: JSON.parse(text) };
   } catch {
-    if (isLast) return undefined;
-    await new Promise((resolve) => setTimeout(resolve, readPauseMs));
-    return readRecord(state, true);
+    return { text };
   }
 }
 

@@ -16,16 +16,22 @@ await build({
   outdir: "dist/client",
   target: "es2022",
 });
-const types = spawnSync(join(root, "node_modules/.bin/tsc"), ["-p", "src/client"], { cwd: root, stdio: "inherit" });
-if (types.status !== 0) process.exit(1);
+// What lies in .bin is no program that Windows starts by this name.
+const compiler = join(root, "node_modules/typescript/bin/tsc");
+const types = spawnSync(process.execPath, [compiler, "-p", "src/client"], { cwd: root, stdio: "inherit" });
+if (types.status !== 0) {
+  const how = types.error?.message ?? types.signal ?? `exit code ${types.status}`;
+  console.error(`The types of the client were not made: ${how}.`);
+  process.exit(1);
+}
 // Node runs no TypeScript of a package. What asks whether it is the main module is none here.
 await build({
   ...shared,
-  entryPoints: ["src/cli/start.ts"],
+  entryPoints: { start: "src/cli/start-packaged.ts" },
   outdir: "dist/cli",
   splitting: true,
   platform: "node",
-  target: "node20",
+  target: "node22",
   define: { "import.meta.main": "false" },
   banner: { js: "#!/usr/bin/env node" },
 });

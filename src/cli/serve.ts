@@ -83,7 +83,7 @@ function logOf({ warn }: Served): InstanceType<typeof import("miniflare").Log> {
 }
 
 function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, string>>): NonNullable<Worker["env"]> {
-  refuseUnknownBindings(config);
+  refuseUnservedBindings(config);
   const texts = { ...config.vars, ...settings };
   const env: NonNullable<Worker["env"]> = {};
   for (const [name, value] of Object.entries(texts)) env[name] = { type: "text", value: String(value) };
@@ -99,27 +99,20 @@ function bindingsOf(config: WorkerConfig, settings: Readonly<Record<string, stri
   return env;
 }
 
-/** What of wrangler.toml is served here, and what says something of deployments alone. */
-const top = ["name", "main", "compatibility_date", "compatibility_flags", "vars", "secrets", "assets"];
-const servedBindings = ["kv_namespaces", "r2_buckets", "ratelimits", "durable_objects", "migrations"];
-const ofDeployments = [
-  "send_metrics",
-  "workers_dev",
-  "preview_urls",
-  "keep_names",
-  "minify",
-  "observability",
-  "cache",
-  "build",
+/** The bindings that wrangler knows and this does not serve; what else wrangler.toml says is of deployments alone. */
+export const unservedBindings = [
+  ...["agent_memory", "ai", "ai_search", "ai_search_namespaces", "analytics_engine_datasets", "artifacts", "browser"],
+  ...["d1_databases", "data_blobs", "dispatch_namespaces", "flagship", "hyperdrive", "images", "logfwdr", "media"],
+  ...["mtls_certificates", "pipelines", "queues", "secrets_store_secrets", "send_email", "services", "site", "stream"],
+  ...["text_blobs", "unsafe", "unsafe_hello_world", "vectorize", "version_metadata", "vpc_networks", "vpc_services"],
+  ...["wasm_modules", "websearch", "worker_loaders", "workflows"],
 ];
-const known = new Set([...top, ...servedBindings, ...ofDeployments]);
 
 /** A binding that a deployment would have and a developer would miss. */
-function refuseUnknownBindings(config: WorkerConfig): void {
-  for (const name of Object.keys(config)) {
-    if (known.has(name)) continue;
-    throw new Error(`wrangler.toml names ${name}, which npm start does not serve: src/cli/serve.ts must learn it.`);
-  }
+function refuseUnservedBindings(config: WorkerConfig): void {
+  const name = unservedBindings.find((each) => Object.hasOwn(config, each));
+  if (name === undefined) return;
+  throw new Error(`wrangler.toml names ${name}, which npm start does not serve: src/cli/serve.ts must learn it.`);
 }
 
 /** An asset is answered before the Worker, which is asked for every other path. */

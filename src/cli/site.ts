@@ -3,10 +3,11 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { openBundler, sayFaults } from "./bundle.ts";
+import { nameIn } from "./file-names.ts";
 import type { Given, MakePages } from "./pages/given.ts";
 import { readWorkerConfig } from "./worker-config.ts";
 
@@ -76,7 +77,7 @@ async function buildScripts(folder: string): Promise<Files> {
     logLevel: "silent",
     tsconfig: join(folder, "src/site/tsconfig.json"),
   }).catch(sayFaults);
-  return new Map(outputFiles.map(({ path, contents }) => [relative(folder, path), contents]));
+  return new Map(outputFiles.map(({ path, contents }) => [nameIn(folder, path), contents]));
 }
 
 async function loadPages(folder: string): Promise<{ pages: MakePages }> {
@@ -136,7 +137,9 @@ function readDocs(folder: string): Map<string, string> {
 
 function picturesOf(folder: string): Files {
   const names = docsOf(folder).filter((name) => /\.(png|jpg|jpeg|webp|svg)$/.test(name));
-  return new Map(names.map((name) => [`docs/${name}`, readFileSync(join(folder, "docs", name))]));
+  return new Map(
+    names.map((name) => [nameIn(folder, join(folder, "docs", name)), readFileSync(join(folder, "docs", name))]),
+  );
 }
 
 /** A package has none. */

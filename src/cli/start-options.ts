@@ -1,6 +1,6 @@
 // What `npm start` may be told.
 import { parseArgs } from "node:util";
-import { builtInPlanNames } from "../config.ts";
+import { builtInPlanNames } from "../settings.ts";
 import { command, usualState } from "./place.ts";
 
 export const help = `${command} [options]

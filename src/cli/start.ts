@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, relative, resolve } from "node:path";
-import { ensureDevVars } from "./dev-vars.ts";
+import { addMissingSecrets, ensureDevVars } from "./dev-vars.ts";
 import { endWhenTold } from "./ending.ts";
 import { addressOf, firstScreen } from "./first-screen.ts";
 import { ServerLog } from "./log.ts";
@@ -38,8 +38,8 @@ const log = new ServerLog(
   (line) => process.stdout.write(`${line}\n`),
 );
 const shownDevVars = relative("", devVars);
-const isFirst = ensureOwnSettings();
-if (isFirst && !options.json) console.log(`Wrote ${shownDevVars} with random secrets.`);
+const written = ensureOwnSettings();
+if (written !== undefined && !options.json) console.log(written);
 recordWorkerd(state);
 endWhenTold();
 
@@ -55,7 +55,11 @@ const server = await DevServer.start({ host, port, state, devVars, settings }, l
 console.log(
   options.json
     ? JSON.stringify({ serves: addressOf(host, port) })
-    : firstScreen(host, port, { hasPage: server.hasPage, devVars: shownDevVars }),
+    : firstScreen(host, port, {
+        hasPage: server.hasPage,
+        isMisconfigured: server.isMisconfigured,
+        devVars: shownDevVars,
+      }),
 );
 // The first requests go before.
 await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -76,11 +80,14 @@ function portIsTaken(): string {
   return `Port ${port} is taken. Choose another: ${command} --port ${port === 65_535 ? 8787 : port + 1}`;
 }
 
-function ensureOwnSettings(): boolean {
+/** What was written of them, in a sentence. */
+function ensureOwnSettings(): string | undefined {
   try {
     // What is in an app's folder would be committed with it.
     if (isPackage) writeFileSync(join(state, ".gitignore"), "*\n");
-    return ensureDevVars(devVars);
+    if (ensureDevVars(devVars)) return `Wrote ${shownDevVars} with random secrets.`;
+    const added = addMissingSecrets(devVars);
+    return added.length > 0 ? `Added random secrets to ${shownDevVars}: ${added.join(", ")}.` : undefined;
   } catch (error) {
     return fail(`${shownDevVars} cannot be written: ${(error as NodeJS.ErrnoException).code}`);
   }

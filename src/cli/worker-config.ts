@@ -8,6 +8,7 @@ import { root } from "./wrangler.ts";
 export interface WorkerConfig {
   readonly name: string;
   readonly main: string;
+  readonly account_id?: string;
   readonly compatibility_date: string;
   readonly compatibility_flags: readonly string[];
   readonly vars: Readonly<Record<string, unknown>>;

@@ -1,6 +1,7 @@
 // Runs wrangler quietly: no banner, no telemetry, no look-up of a location outside the machine.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { endFirst } from "./interruption.ts";
 
 export const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -12,7 +13,9 @@ const quiet = {
 
 export function wrangler(args: string[], stdio: "inherit" | "pipe" = "inherit") {
   const bin = `${root}node_modules/wrangler/bin/wrangler.js`;
-  return spawn(process.execPath, [bin, ...args], { cwd: root, stdio, env: { ...process.env, ...quiet } });
+  const child = spawn(process.execPath, [bin, ...args], { cwd: root, stdio, env: { ...process.env, ...quiet } });
+  endFirst(child);
+  return child;
 }
 
 /** Runs it to its end, and hands over what it printed. */

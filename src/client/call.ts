@@ -6,41 +6,61 @@ import type { Tokens } from "./token.ts";
 export interface Sent {
   readonly method: string;
   readonly headers: Record<string, string>;
-  readonly body?: string | Blob;
+  readonly body?: string | Blob | null;
   readonly signal?: AbortSignal | null;
   readonly keepalive?: boolean;
 }
 
 export type Fetch = (url: string, init: Sent) => Promise<Response>;
 
-export interface Request {
+/** What an app may say of a call. */
+export interface CallOptions {
   readonly method?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal | undefined;
-  /** It starts something, and carries an `Idempotency-Key`: it is not taken back once it was sent. */
-  readonly submits?: boolean;
+}
+
+/** Whether it may be called again where its answer was lost: `keyed` by its `Idempotency-Key`, or only `once`. */
+type Starts = "keyed" | "once";
+
+export interface InternalCall extends CallOptions {
+  /** It may start something; else it is a question, or does the same however often it is called. */
+  readonly starts?: Starts | undefined;
+  readonly tries?: number;
+  /** Its answer may take as long as a job does. */
+  readonly isHeld?: boolean;
   /** It is to outlive the page. */
   readonly keepalive?: boolean;
   /** What answers it with a page is not the gateway. */
   readonly isJson?: boolean;
-  /** Its answer lasts as long as a job does. */
-  readonly streams?: boolean;
-  readonly tries?: number;
 }
 
-export type Call = (path: string, request?: Request) => Promise<Response>;
+export type Call = (path: string, request?: InternalCall) => Promise<Response>;
 
-const usualTries = 5;
+const maxTries = 5;
 const backOff = { firstMs: 500, maxMs: 8_000 };
-/** Whoever is to wait longer is told so. */
+/** The caller is told of a longer wait. */
 const longestWaitMs = 30_000;
-const answersWithinMs = 60_000;
+/** A body of 10 MB may be on its way for most of it. */
+const answersWithinMs = 120_000;
+
+/** An app's own call: it may last as long as the app wants, and what it starts is started once. */
+export function appsCall(call: Call): (path: string, options?: CallOptions) => Promise<Response> {
+  return (path, options = {}) => {
+    const start = new Headers(options.headers).has("Idempotency-Key") ? "keyed" : "once";
+    return call(path, {
+      ...options,
+      starts: /^(POST|PATCH)$/i.test(options.method ?? "") ? start : undefined,
+      isHeld: true,
+    });
+  };
+}
 
 export function callerOf(url: string, tokens: Tokens, fetch: Fetch): Call {
-  const send = async (path: string, body: string | undefined, token: string, request: Request) => {
-    const { method = "GET", headers, signal, submits, keepalive = false, streams, isJson } = request;
+  const send = async (path: string, body: string | undefined, token: string, request: InternalCall) => {
+    const { method = "GET", headers, signal = null, keepalive = false, isHeld, isJson } = request;
     const answer = await fetch(url + path, {
       method,
       headers: {
@@ -48,24 +68,22 @@ export function callerOf(url: string, tokens: Tokens, fetch: Fetch): Call {
         ...(token && { Authorization: `Bearer ${token}` }),
         ...(body && { "Content-Type": "application/json" }),
       },
-      ...(body && { body }),
-      ...(!submits && { signal: streams ? (signal ?? null) : either(AbortSignal.timeout(answersWithinMs), signal) }),
+      body: body ?? null,
+      signal: isHeld ? signal : either(AbortSignal.timeout(answersWithinMs), signal),
       keepalive,
     });
     if (isJson && answer.ok) await answer.clone().json();
     return answer;
   };
 
-  const answered = async (path: string, request: Request) => {
-    const { signal, submits, tries = usualTries } = request;
+  const answered = async (path: string, request: InternalCall) => {
+    const { signal, starts, tries = maxTries } = request;
     // What is no JSON is the caller's fault, and none of the network's.
     const body = JSON.stringify(request.body);
     let isRenewed = false;
     for (let tried = 1; ; tried++) {
-      // What was sent once may have been taken, though its answer was lost: it is asked to its end.
-      const mayLeave = !submits || tried === 1;
       const token = await tokens.current();
-      if (mayLeave && signal?.aborted) throw abortError(signal);
+      if (signal?.aborted) throw abortError(signal);
       const answer: Response | SluiceError = await send(path, body, token, request).catch(
         (cause) => new SluiceError("NETWORK", "The gateway cannot be reached.", { cause }),
       );
@@ -78,13 +96,13 @@ export function callerOf(url: string, tokens: Tokens, fetch: Fetch): Call {
       // It may be a date, which no gateway of ours sends.
       const saidMs = Number(error.retryAfter) * 1000;
       const waitMs = saidMs > 0 ? saidMs : pauseMs(tried);
-      if (tried >= tries || waitMs > longestWaitMs || !mayRepeat(error, submits)) throw error;
-      await pause(waitMs, submits ? undefined : signal);
+      if (tried >= tries || waitMs > longestWaitMs || !mayRepeat(error, starts)) throw error;
+      await pause(waitMs, signal);
     }
   };
 
   // Whatever it waits for, its own token too.
-  return (path, request = {}) => untilAborted(answered(path, request), request.submits ? undefined : request.signal);
+  return (path, request = {}) => untilAborted(answered(path, request), request.signal);
 }
 
 /** What it comes to, unless the caller aborts before: then `leave` sees to the rest, which nobody waits for. */
@@ -101,14 +119,13 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/** A question may be repeated; a submission where its answer was lost, or nothing was taken. Its key says that it is the same. */
-function mayRepeat({ code, status = 0 }: SluiceError, submits = false): boolean {
+function mayRepeat({ code, status = 0 }: SluiceError, starts: Starts | undefined): boolean {
+  if (starts === "once") return false;
   if (code === "NETWORK") return status === 0 || status >= 500;
-  if (submits) return status === 503 || code === "IN_PROGRESS";
-  return status === 429 || status >= 502;
+  return starts ? status === 503 || code === "IN_PROGRESS" : status === 429 || status >= 502;
 }
 
-export function either(signal: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+export function either(signal: AbortSignal, other: AbortSignal | null | undefined): AbortSignal {
   return other ? AbortSignal.any([signal, other]) : signal;
 }
 

@@ -37,15 +37,19 @@ export function abortError(signal: AbortSignal): Error {
   return Object.assign(new DOMException("The call was aborted.", "AbortError"), { cause: signal.reason });
 }
 
+export function numberIn(headers: Headers, name: string): number | undefined {
+  const text = headers.get(name);
+  return text === null ? undefined : Number(text);
+}
+
 /** The gateway's refusal. An answer that is not its own, such as a network's error page, has the code `NETWORK`. */
 export async function refusalOf(response: Response): Promise<SluiceError> {
   const { status, headers } = response;
   const body = await response.json().catch(() => undefined);
   const { code = "NETWORK", detail = `The gateway answered ${status}.` } = (body ?? {}) as Record<string, string>;
-  const retryAfter = headers.get("Retry-After");
   return new SluiceError(code, detail, {
     status,
-    retryAfter: retryAfter === null ? undefined : Number(retryAfter),
+    retryAfter: numberIn(headers, "Retry-After"),
     requestId: headers.get("X-Request-Id") ?? undefined,
   });
 }

@@ -1,8 +1,8 @@
 // Following a job: by server-sent events, and by asking again and again where those do not come through.
 import { type Call, either, pause, pauseMs } from "./call.ts";
-import { abortError, SluiceError } from "./errors.ts";
+import { abortError, numberIn, SluiceError } from "./errors.ts";
 import { inTime, readEvents } from "./events.ts";
-import { costOf, end, isOver, type Job, type JobState, type Listeners, type ToldJob } from "./job.ts";
+import { end, isOver, type Job, type JobState, type Listeners, type ToldJob } from "./job.ts";
 
 /** A browser has six connections to an HTTP/1.1 gateway, for all its tabs: the jobs beyond these ask. */
 const maxStreams = 2;
@@ -40,7 +40,7 @@ export function followerOf(call: Call) {
     const listen = async (opened: () => void, heard: () => void): Promise<Job<Output> | undefined> => {
       const query = onProgress ? "?progress=true" : "";
       const left = new AbortController();
-      const request = { streams: true, tries: 1, signal: either(left.signal, signal) };
+      const request = { isHeld: true, tries: 1, signal: either(left.signal, signal) };
       const { body } = await inTime(call(path("events") + query, request)).catch((error) => {
         left.abort();
         throw error;
@@ -74,7 +74,7 @@ export function followerOf(call: Call) {
         tellState(job.status);
         if (!isOver(job.status)) tellProgress(job.output);
         // What was streamed since it was asked for comes first.
-        else if (streamed === "all") return end(job, costOf(answer));
+        else if (streamed === "all") return end(job, numberIn(answer.headers, "X-Cost"));
         else continue;
         await pause(waitMs * (0.75 + Math.random() / 2), signal);
         waitMs = Math.min(waitMs * asking.growth, asking.maxMs);

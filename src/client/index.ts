@@ -1,7 +1,7 @@
 // The client of a Sluice gateway: for browsers, Node and Workers, with no dependency.
 
 import type { Estimate, Gallery, ListedModel, Usage } from "./answers.ts";
-import { callerOf, either, type Fetch, type Request, untilAborted } from "./call.ts";
+import { appsCall, type CallOptions, callerOf, either, type Fetch, type InternalCall, untilAborted } from "./call.ts";
 import type { AnyModel, ChunkOf, InputOf, OutputOf } from "./catalog.ts";
 import { abortError } from "./errors.ts";
 import { followerOf } from "./follow.ts";
@@ -11,7 +11,7 @@ import { type Uploaded, type UploadOptions, uploaderOf, withLinks } from "./uplo
 import { type Store, visitorsToken } from "./visitor.ts";
 
 export type * from "./answers.ts";
-export type { Fetch, Request, Sent } from "./call.ts";
+export type { CallOptions, Fetch, Sent } from "./call.ts";
 export type * from "./catalog.ts";
 export { SluiceError } from "./errors.ts";
 export type { Job, JobState, Listeners, Upload } from "./job.ts";
@@ -48,7 +48,7 @@ export interface Sluice {
   run<M extends AnyModel>(model: M, input: InputOf<M>, options?: RunOptions): Promise<Job<OutputOf<M>>>;
   /** The same, and tells what goes on meanwhile. */
   subscribe<M extends AnyModel>(model: M, input: InputOf<M>, listeners: RunOptions): Promise<Job<OutputOf<M>>>;
-  /** The pieces of a streamed output as they come; returns the job. Whoever leaves the loop cancels the job. */
+  /** The pieces of a streamed output as they come; returns the job. Leaving the loop cancels the job. */
   stream<M extends AnyModel>(
     model: M,
     input: InputOf<M>,
@@ -64,15 +64,18 @@ export interface Sluice {
   models(options?: Asking): Promise<readonly ListedModel[]>;
   gallery(options?: Asking & { readonly cursor?: string | undefined; readonly limit?: number }): Promise<Gallery>;
   usage(options?: Asking & { readonly by?: "day" | "model" | "day,model" }): Promise<Usage>;
-  /** Any other route, with the caller's token. Throws what the gateway refuses. */
-  call(path: string, request?: Request): Promise<Response>;
+  /**
+   * Any other route, with the caller's token. Throws what the gateway refuses. What may start something (`POST`, `PATCH`)
+   * is sent once, unless the headers have an `Idempotency-Key`.
+   */
+  call(path: string, options?: CallOptions): Promise<Response>;
 }
 
 export interface Asking {
   readonly signal?: AbortSignal | undefined;
 }
 
-export function createSluice({ url = "", token, storage, fetch = usualFetch }: Options = {}): Sluice {
+export function createSluice({ url = "", token, storage, fetch = globalFetch }: Options = {}): Sluice {
   const origin = url.replace(/\/+$/, "");
   const tokens = keepToken(token ?? visitorsToken(origin, fetch, storage));
   const call = callerOf(origin, tokens, fetch);
@@ -85,7 +88,7 @@ export function createSluice({ url = "", token, storage, fetch = usualFetch }: O
     const over: Promise<unknown> = left.catch(() => {}).then(() => leaving.delete(over));
     leaving.add(over);
   };
-  const read = async <T>(path: string, request?: Request) =>
+  const read = async <T>(path: string, request?: InternalCall) =>
     (await (await call(path, { ...request, isJson: true })).json()) as T;
 
   const link = ({ signal, onState, onUpload }: RunOptions) => {
@@ -103,12 +106,13 @@ export function createSluice({ url = "", token, storage, fetch = usualFetch }: O
     const { signal, idempotencyKey = newKey(), webhook, policy, onState } = options;
     const linked = await withLinks(input, link(options));
     const submitting = (async () => {
-      await Promise.all(leaving);
+      await Promise.all([tokens.current(), ...leaving]);
+      // Sent once, it is asked to its end: the job that comes of it is to be cancelled.
       if (signal?.aborted) throw abortError(signal);
       onState?.("submitting");
       const body = { input: linked, webhook, policy };
       const headers = { "Idempotency-Key": idempotencyKey };
-      return read<{ id: string }>(pathOf(model, "run"), { method: "POST", body, headers, submits: true, signal });
+      return read<{ id: string }>(pathOf(model, "run"), { method: "POST", body, headers, starts: "keyed" });
     })();
     return untilAborted(submitting, signal, () => leave(submitting.then(({ id }) => cancel(model, id))));
   };
@@ -134,7 +138,7 @@ export function createSluice({ url = "", token, storage, fetch = usualFetch }: O
     follow,
     cancel,
     upload,
-    call,
+    call: appsCall(call),
     async *stream<M extends AnyModel>(model: M, input: InputOf<M>, options: Omit<RunOptions, "onChunk"> = {}) {
       const left = new AbortController();
       const signal = either(left.signal, options.signal);
@@ -173,10 +177,11 @@ export function createSluice({ url = "", token, storage, fetch = usualFetch }: O
 }
 
 /** Called as a function of its own: the browser's refuses to be another object's. */
-const usualFetch: Fetch = (url, init) => globalThis.fetch(url, init);
+const globalFetch: Fetch = (url, init) => globalThis.fetch(url, init);
 
-function pathOf(model: string, operation: string, id?: string): string {
-  return `/v2/${encodeURIComponent(model)}/${operation}${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
+/** `/v2/:model/:operation`, or `/v2/:model/:operation/:job`. */
+function pathOf(...segments: readonly string[]): string {
+  return ["", "v2", ...segments].map(encodeURIComponent).join("/");
 }
 
 function queryOf(members: Record<string, string | number | undefined>): string {

@@ -55,9 +55,3 @@ export function end<Output>(job: ToldJob, cost: number | undefined): Job<Output>
   }
   return { ...job, cost } as Job<Output>;
 }
-
-/** USD, as the gateway's answer says it. */
-export function costOf({ headers }: Response): number | undefined {
-  const cost = headers.get("X-Cost");
-  return cost === null ? undefined : Number(cost);
-}

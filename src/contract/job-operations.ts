@@ -6,7 +6,7 @@ import {
   metricsSchema,
   purgedSchema,
   requestsSchema,
-  streamSchema,
+  streamAnswerSchema,
   submittedSchema,
 } from "./job.ts";
 import { jobRequestSchema, statusQuerySchema, streamQuerySchema, waitQuerySchema } from "./job-request.ts";
@@ -45,7 +45,7 @@ export function jobOperationsAt(base: string, page: { readonly furthest: number;
       path: `${base}/stream/:job`,
       summary: "What a job has streamed",
       query: streamQuerySchema,
-      answer: streamSchema,
+      answer: streamAnswerSchema,
     },
     cancel: { method: "post", path: `${base}/cancel/:job`, summary: "Cancel a job", answer: submittedSchema },
     retry: { method: "post", path: `${base}/retry/:job`, summary: "Run a failed job again", answer: submittedSchema },

@@ -10,14 +10,21 @@ const queryMs = ({ min, max }: { min: number; max: number }) =>
     .transform(Number)
     .pipe(wholeMs({ min, max }));
 
+/** Clients write members that they do not use as null: these are left out, as if they were not there. */
+function withoutNull<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], null> } {
+  for (const name in value) if (value[name] === null) delete value[name];
+  return value as never;
+}
+
 const policySchema = z
   .looseObject({
     executionTimeout: wholeMs(limits.executionTimeoutMs)
-      .optional()
+      .nullish()
       .describe("Milliseconds that a worker may take. Overrides the endpoint's own setting for this job."),
-    lowPriority: z.boolean().optional().describe("The job starts no worker."),
-    ttl: wholeMs(limits.ttlMs).optional().describe("Milliseconds from submission after which the job is removed."),
+    lowPriority: z.boolean().nullish().describe("The job starts no worker."),
+    ttl: wholeMs(limits.ttlMs).nullish().describe("Milliseconds from submission after which the job is removed."),
   })
+  .transform(withoutNull)
   .meta({ id: "Policy" });
 export type Policy = z.infer<typeof policySchema>;
 
@@ -25,11 +32,12 @@ const setting = z.string().max(2048);
 
 const s3ConfigSchema = z
   .looseObject({
-    accessId: setting.optional(),
-    accessSecret: setting.optional(),
-    bucketName: setting.optional(),
-    endpointUrl: setting.optional(),
+    accessId: setting.nullish(),
+    accessSecret: setting.nullish(),
+    bucketName: setting.nullish(),
+    endpointUrl: setting.nullish(),
   })
+  .transform(withoutNull)
   .meta({ id: "S3Config", description: "An S3-compatible bucket, handed to the worker." });
 
 const webhookSchema = z
@@ -41,10 +49,11 @@ const webhookSchema = z
 export const jobRequestSchema = z
   .looseObject({
     input: z.looseObject({}).describe("Parameters of the model or worker."),
-    webhook: webhookSchema.optional(),
-    policy: policySchema.optional(),
-    s3Config: s3ConfigSchema.optional(),
+    webhook: z.union([webhookSchema, z.literal("").transform(() => null)]).nullish(),
+    policy: policySchema.nullish(),
+    s3Config: s3ConfigSchema.nullish(),
   })
+  .transform(withoutNull)
   .meta({ id: "JobRequest" });
 export type JobRequest = z.infer<typeof jobRequestSchema>;
 

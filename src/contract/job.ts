@@ -28,6 +28,9 @@ export const streamSchema = z
   .object({ status: z.enum(jobStates), stream: z.array(streamItemSchema) })
   .meta({ id: "Stream" });
 
+/** With `format=array` the items alone. */
+export const streamAnswerSchema = z.union([streamSchema, z.array(streamItemSchema)]);
+
 export const healthSchema = z
   .object({
     jobs: z.object({ completed: count, failed: count, inProgress: count, inQueue: count, retried: count }),

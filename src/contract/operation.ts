@@ -16,6 +16,12 @@ export interface Operation {
   readonly answer?: z.ZodType;
   readonly status?: number;
   readonly contentType?: string;
+  /** Further statuses that carry the same; 204 carries nothing. */
+  readonly otherStatuses?: readonly number[];
+  /** The same status may also carry server-sent events. */
+  readonly streams?: boolean;
+  /** Whose shape errors have; ours unless this says otherwise. */
+  readonly errorShape?: "openai";
   readonly errors?: readonly ErrorCode[];
   /** Whether caches may keep what it answers with. Nothing of a route that does not say so is kept anywhere. */
   readonly cache?: "no-store" | "public";
@@ -33,6 +39,17 @@ const problemSchema = z
     message: z.string().optional().describe("The detail again, as management clients read it."),
   })
   .meta({ id: "Problem" });
+
+const openAiErrorSchema = z
+  .object({
+    error: z.looseObject({
+      message: z.string(),
+      type: z.string().nullish(),
+      code: z.unknown(),
+      param: z.string().nullish(),
+    }),
+  })
+  .meta({ id: "OpenAiError" });
 
 type WriteSchema = (schema: z.ZodType, io: "input" | "output") => object;
 
@@ -67,6 +84,7 @@ export function openApi(operations: readonly Operation[], info: { title: string;
     Object.assign(paths[operation.path] as object, { [operation.method]: describeOperation(operation, write) });
   }
   write(problemSchema, "output");
+  if (operations.some(({ errorShape }) => errorShape === "openai")) write(openAiErrorSchema, "output");
   return rewriteRefs({
     openapi: "3.1.0",
     info,
@@ -80,7 +98,7 @@ export function openApi(operations: readonly Operation[], info: { title: string;
 }
 
 function describeOperation(operation: Operation, write: WriteSchema) {
-  const { body, answer, contentType = "application/json" } = operation;
+  const { body, answer, contentType = "application/json", streams, otherStatuses = [] } = operation;
   const pathParameters = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -89,8 +107,14 @@ function describeOperation(operation: Operation, write: WriteSchema) {
   }));
   const success = {
     description: "",
-    ...(answer && { content: { [contentType]: { schema: write(answer, "output") } } }),
+    ...(answer && {
+      content: {
+        [contentType]: { schema: write(answer, "output") },
+        ...(streams && { "text/event-stream": { schema: { type: "string" } } }),
+      },
+    }),
   };
+  const error = operation.errorShape === "openai" ? "OpenAiError" : "Problem";
   const refusals = [...(operation.errors ?? []), ...always].map((code) => [errors[code].status, code] as const);
   return {
     ...(operation.id !== undefined && { operationId: operation.id }),
@@ -100,12 +124,13 @@ function describeOperation(operation: Operation, write: WriteSchema) {
     ...(body && { requestBody: { required: true, content: jsonOf(write(body, "input")) } }),
     responses: {
       [operation.status ?? 200]: success,
+      ...Object.fromEntries(otherStatuses.map((status) => [status, status === 204 ? { description: "" } : success])),
       ...Object.fromEntries(
         [...new Set(refusals.map(([status]) => status))].map((status) => [
           status,
           {
             description: refusals.flatMap(([of, code]) => (of === status ? [code] : [])).join(", "),
-            content: jsonOf({ $ref: "#/components/schemas/Problem" }),
+            content: jsonOf({ $ref: `#/components/schemas/${error}` }),
           },
         ]),
       ),

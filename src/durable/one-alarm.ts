@@ -18,7 +18,7 @@ export class OneAlarm {
   readonly #ctx: DurableObjectState;
   readonly #name: string;
   readonly #act: () => Promise<void>;
-  /** When it rings, or later than it rings; unknown to an object that has just woken and did not note it. */
+  /** It rings then, or earlier. Undefined where nothing is known of it since the object woke. */
   #at: number | undefined;
   #rangAt = Number.NEGATIVE_INFINITY;
   #rings = 0;

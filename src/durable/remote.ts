@@ -16,11 +16,6 @@ export type Remote<T> = {
     : never;
 };
 
-/** An object's answer, for another to hand on: as it came, it would keep that one in memory until its caller lets go. */
-export function handOn<T extends object>(answer: T): T {
-  return { ...answer };
-}
-
 /** Without a time limit for those whose calls are held on purpose. */
 export function remote<T extends Rpc.DurableObjectBranded>(
   namespace: DurableObjectNamespace<T>,

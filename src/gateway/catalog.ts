@@ -41,10 +41,13 @@ export const catalogRoutes = [
       path: "/models",
       summary: "The catalog of models",
       access: "public",
-      answer: z.object({ models: z.array(entrySchema) }),
+      answer: z.object({
+        models: z.array(entrySchema),
+        samples: z.boolean().describe("No model service is connected: the embedded platform answers with samples."),
+      }),
     },
     [],
-    () => Response.json({ models: models.map(describeModel) }),
+    ({ config }) => Response.json({ models: models.map(describeModel), samples: config.upstream.kind === "embedded" }),
   ),
   gatewayRoute(
     {

@@ -8,7 +8,14 @@ export const bodyErrors = [
   "INVALID_JSON",
   "PAYLOAD_TOO_LARGE",
   "REQUEST_TIMEOUT",
+  "UNSUPPORTED_TYPE",
 ] as const satisfies readonly ErrorCode[];
+
+/** Nothing decodes a body here: a compressed one would be told that it is no JSON. */
+export function refuseEncoded({ headers }: Pick<Request, "headers">): void {
+  if (/^(|identity)$/i.test(headers.get("Content-Encoding") ?? "")) return;
+  throw new Problem("UNSUPPORTED_TYPE", "Content-Encoding: none is taken");
+}
 
 export function bodyProblem(fault: BodyFault | JsonFault, limitBytes: number): Problem {
   switch (fault) {

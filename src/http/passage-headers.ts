@@ -38,6 +38,8 @@ const answered = new Set([
   ...["content-type", "content-length", "content-encoding", "content-language", "content-disposition"],
   ...["content-range", "accept-ranges", "etag", "last-modified", "retry-after", "allow"],
 ]);
+/** The runtime would log any other value in its own words, and hand it on spoilt. */
+const plain = /^[\t\x20-\x7e]*$/;
 /** Headers of a worker's own begin with `x-`; these are ours, or steer what stands before us. */
 const ours =
   /^x-(request-id|cache|cost|frame-options|content-type-options|xss-protection|accel-.*|sendfile|robots-tag)$/;
@@ -56,7 +58,8 @@ interface Place {
 export function answerHeaders(theirs: Headers, place: Place): Headers {
   const headers = new Headers({ "Cache-Control": "no-store", "Content-Security-Policy": "sandbox" });
   for (const [name, value] of theirs) {
-    if (answered.has(name) || (name.startsWith("x-") && !ours.test(name))) headers.append(name, value);
+    const isTheirs = answered.has(name) || (name.startsWith("x-") && !ours.test(name));
+    if (isTheirs && plain.test(value)) headers.append(name, value);
   }
   const location = theirs.get("Location");
   const moved = location === null ? undefined : movedTo(location, place);

@@ -162,7 +162,7 @@ async function answerOf(
 }
 
 /** The runtime reads these, so written; in any other encoding our key would pass unseen. Clients read `GZIP` too. */
-const readableEncoding = /^(|identity|gzip|br)$/;
+export const readableEncoding = /^(|identity|gzip|br)$/;
 
 function refusalOf({ request, secrets }: Passage, response: Response, headers: Headers): Problem | undefined {
   const { status } = response;

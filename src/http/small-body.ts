@@ -3,7 +3,7 @@ import * as z from "zod";
 import { describeFaults, Problem } from "../errors.ts";
 import { concat } from "../json/concat.ts";
 import { readWhole } from "./body.ts";
-import { bodyProblem } from "./body-problem.ts";
+import { bodyProblem, refuseEncoded } from "./body-problem.ts";
 
 const smallBytes = 64 * 1024;
 
@@ -33,6 +33,7 @@ export function parseJson(bytes: Uint8Array): unknown {
 
 /** A request's JSON body, parsed by its schema. No body at all reads as `{}`. */
 export async function readSmallJson<T extends z.ZodType>(request: Request, schema: T): Promise<z.output<T>> {
+  refuseEncoded(request);
   const read = await readWhole(request, smallBytes);
   if ("fault" in read) throw bodyProblem(read.fault, smallBytes);
   const { bytes } = read;

@@ -18,13 +18,19 @@ const privateSuffixes = [
     "domain",
     "host",
     "router",
+    "workgroup",
+    "intern",
+    "mshome.net",
+    "fritz.box",
+    "metadata.goog",
   ],
 ];
 /** Public names that spell a private address, or lead to one. */
 const addressNames = [
   ...["nip.io", "sslip.io", "xip.io", "xip.name", "traefik.me", "backname.io", "local-ip.co", "local-ip.sh"],
   ...["plex.direct", "rbndr.us", "1u.ms", "rebind.network", "localtest.me", "lvh.me", "vcap.me", "fuf.me", "local.gd"],
-  ...["localho.st", "lacolhost.com"],
+  ...["localho.st", "lacolhost.com", "localhost.direct", "localdev.me", "smackaho.st", "ipq.co", "yoogle.com"],
+  ...["local-ip.medicmobile.org", "burpcollaborator.net"],
 ];
 
 const label = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;

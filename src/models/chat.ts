@@ -83,7 +83,9 @@ function mustBeRead([name, kind]: [string, Unread["kind"]]): boolean {
 function tooMuch(call: Readonly<Record<string, unknown>>): Fault[] {
   const many = (["n", "best_of"] as const).find((name) => choicesIn(call) > 1 && call[name] === choicesIn(call));
   if (many === undefined || choicesIn(call) * answerIn(call, LONGEST_ANSWER) <= LONGEST_ANSWER) return [];
-  return [{ path: [many], message: `Times max_tokens, at most ${LONGEST_ANSWER} tokens may be asked for` }];
+  const helps = Math.floor(LONGEST_ANSWER / choicesIn(call));
+  const message = `Needs max_tokens of at most ${helps}: all answers together may have ${LONGEST_ANSWER} tokens`;
+  return [{ path: [many], message }];
 }
 
 function choicesIn({ n, best_of }: Partial<Chat>): number {

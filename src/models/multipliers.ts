@@ -1,5 +1,7 @@
 // Members of a body that multiply what it costs: how many answers it asks for, and how long each may be.
+
 import * as z from "zod";
+import { isObject } from "../json/is-object.ts";
 import { Unread } from "./model.ts";
 
 /** `n`, `n_predict`, `best_of`, `beam_width`, `num_images`, `numberOfImages`, `batch_size`, `max_tokens`, `max_new_tokens`. */
@@ -81,8 +83,4 @@ function shapeOf(field: z.core.$ZodType): z.ZodRawShape | undefined {
     return shapeOf(field.unwrap());
   }
   return undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

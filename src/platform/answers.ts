@@ -7,7 +7,7 @@ import type { Body, JobView, Refusal } from "./queue/views.ts";
 const encoder = new TextEncoder();
 const json = { "Content-Type": "application/json" };
 
-export function accepted<T extends object>(result: T | Refusal): T {
+export function orThrow<T extends object>(result: T | Refusal): T {
   if (!("refused" in result)) return result;
   const { refused, detail, retryAfterSeconds } = result;
   const headers = retryAfterSeconds === undefined ? {} : { "Retry-After": String(retryAfterSeconds) };
@@ -15,15 +15,28 @@ export function accepted<T extends object>(result: T | Refusal): T {
 }
 
 export function answerJob(view: JobView | Refusal): Response {
-  const { head, output } = accepted(view);
+  const { head, output } = orThrow(view);
   if (output === null) return Response.json(head);
-  return new Response(splice(`${JSON.stringify(head).slice(0, -1)},"output":`, output, "}"), { headers: json });
+  return new Response(splice([`${JSON.stringify(head).slice(0, -1)},"output":`, output, "}"]), { headers: json });
 }
 
-/** Text, bytes, text as one body; a stream is not read here. */
-export function splice(before: string, middle: Body, after: string): BodyInit {
-  if (middle instanceof ReadableStream) return spliceFlowing(before, middle, after);
-  return concat([encoder.encode(before), middle, encoder.encode(after)]);
+export type Piece = string | Body;
+
+/** The pieces as one body; a stream among them is not read here. */
+export function splice(pieces: readonly Piece[]): BodyInit {
+  return pieces.some(flows) ? spliceFlowing(pieces) : concat(pieces.filter(isWhole).map(bytesOf));
+}
+
+export function flows(piece: Piece): piece is ReadableStream<Uint8Array> {
+  return piece instanceof ReadableStream;
+}
+
+function isWhole(piece: Piece): piece is string | Uint8Array {
+  return !flows(piece);
+}
+
+function bytesOf(piece: string | Uint8Array): Uint8Array {
+  return typeof piece === "string" ? encoder.encode(piece) : piece;
 }
 
 export interface Flow {
@@ -36,30 +49,26 @@ export interface Flow {
 }
 
 /** The same, as it flows. */
-export function spliceFlowing(
-  before: string,
-  middle: Body,
-  after: string,
-  flow: Flow = {},
-): ReadableStream<Uint8Array> {
+export function spliceFlowing(pieces: readonly Piece[], flow: Flow = {}): ReadableStream<Uint8Array> {
   const { readable, writable } = new IdentityTransformStream();
-  const flowing = pump(encoder.encode(before), middle, encoder.encode(after), writable, flow);
+  const flowing = pump(pieces, writable, flow);
   flow.waitUntil?.(flowing);
   return readable;
 }
 
-async function pump(head: Uint8Array, middle: Body, tail: Uint8Array, to: WritableStream, { ready, broken }: Flow) {
+async function pump(pieces: readonly Piece[], to: WritableStream, { ready, broken }: Flow) {
   try {
     await ready?.(to);
-    await write(to, head);
-    if (middle instanceof Uint8Array) await write(to, middle);
-    else await middle.pipeTo(to, { preventClose: true });
-    await write(to, tail);
+    for (const piece of pieces) {
+      if (flows(piece)) await piece.pipeTo(to, { preventClose: true });
+      else await write(to, bytesOf(piece));
+    }
     await to.close();
   } catch {
     // The response ends short, which is all that can be told by then.
     broken?.();
     await to.abort().catch(() => {});
+    for (const piece of pieces.filter(flows)) await piece.cancel().catch(() => {});
   }
 }
 

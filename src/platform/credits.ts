@@ -1,11 +1,11 @@
 // Credits of accounts: what public models cost is taken from them, and at zero no more calls are let in.
-import { everyAccount } from "../config.ts";
 import { repeated } from "../durable/remote.ts";
 import { nameOfFault, Problem } from "../errors.ts";
 import { parseJson } from "../http/small-body.ts";
 import { BoundedMemory } from "../isolate/bounded-memory.ts";
 import { concat } from "../json/concat.ts";
 import { findModel, type Model, type ModelInput, readChat, reserveChat } from "../models/index.ts";
+import { everyAccount } from "../settings.ts";
 import type { EndpointCall } from "./endpoint-call.ts";
 import { accountOf, orUnavailable } from "./management/account-calls.ts";
 import type { Guard } from "./platform-route.ts";

@@ -3,7 +3,7 @@ import { type JobRequest, jobRequestSchema } from "../contract/job-request.ts";
 import { limits } from "../contract/limits.ts";
 import { describeFaults, Problem } from "../errors.ts";
 import type { Member, Members } from "../json/member-scan.ts";
-import { accepted } from "./answers.ts";
+import { orThrow } from "./answers.ts";
 import { type LargeJsonBody, openJsonBody, parseJsonBody, storeBody, Uploads } from "./large-body.ts";
 import { newJobId } from "./queue/job.ts";
 import type { QueueStub, Submission } from "./queue/queue-calls.ts";
@@ -34,7 +34,7 @@ export async function submitBody(
     const { upload } = submission.body;
     await callWithRetry(queue, (stub) => stub.discard(upload));
   }
-  return accepted(submitted);
+  return orThrow(submitted);
 }
 
 /** The request is stored as it came, never parsed whole: only what steers the job is read. No worker gets its webhook. */
@@ -50,7 +50,9 @@ async function storeSubmission(
     const input = members.get("input");
     const steering = Object.fromEntries(steeringMembers.flatMap((name) => valueIn(members, name)));
     const request = checkRequest(
-      root.kind === "object" ? { ...steering, ...(input && { input: sampleOf[input.kind] }) } : sampleOf[root.kind],
+      root.kind === "object"
+        ? { ...steering, ...(input && { input: placeholderOfKind[input.kind] }) }
+        : placeholderOfKind[root.kind],
     );
     checked = { request, inputFrom: (input?.from ?? 0) - root.from, inputTo: (input?.to ?? 0) - root.from };
   };
@@ -64,7 +66,7 @@ async function storeSubmission(
 
 const steeringMembers = ["policy", "webhook", "s3Config"];
 /** What stands for a value that is not read, so that it gets the verdict of its kind. */
-const sampleOf = { object: {}, array: [], string: "", number: 0, boolean: false, null: null };
+const placeholderOfKind = { object: {}, array: [], string: "", number: 0, boolean: false, null: null };
 
 function valueIn(members: Members, name: string): [string, unknown][] {
   const member = members.get(name);

@@ -2,7 +2,7 @@
 import { followMethods, jobOperationsAt } from "../contract/job-operations.ts";
 import { limits } from "../contract/limits.ts";
 import { bodyErrors } from "../http/body-problem.ts";
-import { accepted, answerJob } from "./answers.ts";
+import { answerJob, orThrow } from "./answers.ts";
 import { authenticate } from "./auth.ts";
 import { inCredit } from "./credits.ts";
 import { endpointPath, endpointRoute } from "./endpoint-call.ts";
@@ -45,26 +45,28 @@ export const jobRoutes: readonly PlatformRoute[] = [
     },
   ),
   ...followMethods.flatMap((method) => followRoutes(method)),
-  endpointRoute({ ...steering, ...operations.cancel }, guards, ({ job, queue }) => tell(queue, (it) => it.cancel(job))),
+  endpointRoute({ ...steering, ...operations.cancel }, guards, ({ job, queue }) =>
+    answerQueue(queue, (it) => it.cancel(job)),
+  ),
   endpointRoute(
     { ...operations.retry, access: "platform", errors: [...jobErrors, "NO_CREDITS", "NOT_RETRYABLE"] },
     paidGuards,
-    async ({ job, queue }) => Response.json(accepted(await callOnce(queue, (stub) => stub.retry(job)))),
+    async ({ job, queue }) => Response.json(orThrow(await callOnce(queue, (stub) => stub.retry(job)))),
   ),
   endpointRoute({ ...asking, ...operations.purge }, guards, async ({ queue }) => {
-    const { removed } = accepted(await callOnce(queue, (stub) => stub.purge()));
+    const { removed } = orThrow(await callOnce(queue, (stub) => stub.purge()));
     return Response.json({ removed, status: "completed" });
   }),
-  endpointRoute({ ...asking, ...operations.health }, guards, ({ queue }) => tell(queue, (it) => it.health())),
-  endpointRoute({ ...asking, ...operations.metrics }, guards, ({ queue }) => tell(queue, (it) => it.metrics())),
+  endpointRoute({ ...asking, ...operations.health }, guards, ({ queue }) => answerQueue(queue, (it) => it.health())),
+  endpointRoute({ ...asking, ...operations.metrics }, guards, ({ queue }) => answerQueue(queue, (it) => it.metrics())),
   endpointRoute({ ...asking, ...operations.requests }, guards, ({ queue }, { query: { offset, limit } }) =>
-    tell(queue, (it) => it.requests(offset, limit)),
+    answerQueue(queue, (it) => it.requests(offset, limit)),
   ),
 ];
 
 /** What the queue says, which may be asked twice. */
-async function tell(queue: () => QueueStub, ask: (queue: QueueStub) => Promise<object>): Promise<Response> {
-  return Response.json(accepted(await callWithRetry(queue, ask)));
+async function answerQueue(queue: () => QueueStub, ask: (queue: QueueStub) => Promise<object>): Promise<Response> {
+  return Response.json(orThrow(await callWithRetry(queue, ask)));
 }
 
 function followRoutes(method: (typeof followMethods)[number]): PlatformRoute[] {
@@ -89,7 +91,7 @@ function followRoutes(method: (typeof followMethods)[number]): PlatformRoute[] {
         const { job } = call;
         const held = call.heldFor(wait);
         const part = await longPoll(held, (queue, leftMs, ticket) => queue.stream(job, leftMs, ticket));
-        const { status, items } = accepted(part);
+        const { status, items } = orThrow(part);
         const stream = `[${items.join(",")}]`;
         const body = format === "array" ? stream : `{"status":"${status}","stream":${stream}}`;
         return new Response(body, { headers: { "Content-Type": "application/json" } });

@@ -1,13 +1,13 @@
 // Request bodies of the platform: a small one is read whole, a larger one is stored in the queue as it flows.
 import { Problem } from "../errors.ts";
 import { parseJson, readHead, readWhole } from "../http/body.ts";
-import { bodyProblem } from "../http/body-problem.ts";
+import { bodyProblem, refuseEncoded } from "../http/body-problem.ts";
 import { readerOf } from "../http/client-body.ts";
 import type { BodyFault } from "../json/body-fault.ts";
 import { type ByteSource, statedLength } from "../json/byte-reader.ts";
 import type { JsonFault } from "../json/json-scanner.ts";
 import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "../json/member-scan.ts";
-import { accepted } from "./answers.ts";
+import { orThrow } from "./answers.ts";
 import type { QueueStub, Upload, UploadOperation } from "./queue/queue-calls.ts";
 import type { Refusal } from "./queue/views.ts";
 
@@ -21,6 +21,7 @@ export interface LargeJsonBody {
 
 /** The whole body where it is small. Refused at once by its stated length, a larger one as it flows. */
 export async function openJsonBody(request: Request, limitBytes: number): Promise<Uint8Array | LargeJsonBody> {
+  refuseEncoded(request);
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw faulty("too-large", limitBytes);
   if (length !== undefined && length > wholeBytes && request.body) {
@@ -33,6 +34,7 @@ export async function openJsonBody(request: Request, limitBytes: number): Promis
 
 /** Reads a JSON body whole, up to the limit. */
 export async function readJsonBody(request: Request, limitBytes: number): Promise<unknown> {
+  refuseEncoded(request);
   const read = await readWhole(request, limitBytes);
   if ("fault" in read) throw faulty(read.fault, limitBytes);
   return parseJsonBody(read.bytes);
@@ -97,10 +99,11 @@ export class Uploads implements Carrier {
 
   async end(): Promise<Upload | undefined> {
     if (!this.#upload) return undefined;
-    await this.#upload.writer.close();
-    const stored = await this.#upload.stored;
+    // Where the queue broke, or stopped reading, it is `stored` that says why.
+    await this.#upload.writer.close().catch(() => {});
+    const stored = await this.#upload.stored.catch(() => undefined);
     if (!stored) throw new Problem("UNAVAILABLE", "the upload was not kept", { "Retry-After": "1" });
-    return accepted(stored);
+    return orThrow(stored);
   }
 
   /** An upload that does not come to its end is removed by the queue itself. */
@@ -112,7 +115,10 @@ export class Uploads implements Carrier {
     const result = await stored.catch(() => undefined);
     if (!result) return;
     if ("refused" in result) this.refusal = refusalOf(result);
-    else await this.#queue().discard(result.upload);
+    else
+      await this.#queue()
+        .discard(result.upload)
+        .catch(() => {});
   }
 
   /** Removes an upload that no call will name. */
@@ -123,7 +129,7 @@ export class Uploads implements Carrier {
 
 function refusalOf(refusal: Refusal): Problem | undefined {
   try {
-    accepted(refusal);
+    orThrow(refusal);
     return undefined;
   } catch (problem) {
     return problem instanceof Problem ? problem : undefined;

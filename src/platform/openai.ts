@@ -4,7 +4,9 @@ import { limits } from "../contract/limits.ts";
 import { isFinal } from "../contract/states.ts";
 import { Problem, renderOpenAiProblem } from "../errors.ts";
 import { errorsOf } from "../http/call-route.ts";
-import { accepted } from "./answers.ts";
+import { type Kind, SKIM, WATCH } from "../json/json-listener.ts";
+import { JsonScanner } from "../json/json-scanner.ts";
+import { orThrow } from "./answers.ts";
 import { authenticate } from "./auth.ts";
 import { inCredit } from "./credits.ts";
 import { type EndpointCall, endpointPath, endpointRoute } from "./endpoint-call.ts";
@@ -20,6 +22,9 @@ type OpenAiCall = z.output<typeof callSchema>;
 const routePattern = /^\/v1(\/[\w.-]{1,128}){1,4}$/;
 const encoder = new TextEncoder();
 const json = { "Content-Type": "application/json" };
+/** A refusal is short. */
+const maxErrorBytes = 64 * 1024;
+const closingBracket = 0x5d;
 
 /** The call becomes a job, whose output is the answer. */
 async function relay(call: EndpointCall, readBody: (() => Promise<OpenAiCall>) | undefined): Promise<Response> {
@@ -28,7 +33,7 @@ async function relay(call: EndpointCall, readBody: (() => Promise<OpenAiCall>) |
   const body = await readBody?.();
   const input = { openai_route: route, ...(body && { openai_input: body }) };
   const submission = submissionOf({ input }, { sync: true, waitMs: limits.waitMs.max, origin: call.origin });
-  const { id } = accepted(await callWithRetry(call.queue, (queue) => queue.submit(submission, "openai")));
+  const { id } = orThrow(await callWithRetry(call.queue, (queue) => queue.submit(submission, "openai")));
   return body?.stream === true ? streamed(call, id) : whole(call, id);
 }
 
@@ -41,11 +46,16 @@ async function readCall(request: Request): Promise<OpenAiCall> {
 async function whole(call: EndpointCall, id: string): Promise<Response> {
   const held = call.heldFor(limits.waitMs.max);
   const view = await longPoll(held, (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "openai"));
-  const { head, output } = accepted(view);
+  const { head, output } = orThrow(view);
   if (!isFinal(head.status)) await cancel(call, id);
   if (head.status !== "COMPLETED") throw failed(head);
-  const text = output === null ? "null" : await new Response(output).text();
-  return new Response(text, { status: statusOf(text), headers: json });
+  const bytes = output === null ? encoder.encode("null") : new Uint8Array(await new Response(output).arrayBuffer());
+  const answer = onlyElement(bytes);
+  const refusal = answer.byteLength <= maxErrorBytes ? refusalIn(answer) : undefined;
+  return new Response(refusal ? JSON.stringify({ error: refusal }) : answer, {
+    status: refusal ? statusOf(refusal) : 200,
+    headers: json,
+  });
 }
 
 function failed({ status, error }: { status: string; error?: string }): Problem {
@@ -53,10 +63,33 @@ function failed({ status, error }: { status: string; error?: string }): Problem 
   return new Problem("MODEL_FAILED", error ?? `the job ended as ${status}`);
 }
 
-/** Workers answer a call that they refuse with OpenAI's own error, and its status in `code` where they know one. */
-function statusOf(text: string): number {
-  if (!text.startsWith('{"error":{')) return 200;
-  const { code } = (JSON.parse(text) as { error: { code?: unknown } }).error;
+/** Workers whose handler is a generator answer a list of what it yielded: for a call that is not streamed, one element. */
+function onlyElement(output: Uint8Array): Uint8Array {
+  const places: number[] = [];
+  const listener = {
+    key: () => {},
+    value(depth: number, kind: Kind, at: number) {
+      if (depth === 0) return kind === "array" ? WATCH : SKIM;
+      if (places.length < 2) places.push(at);
+      return SKIM;
+    },
+    end: () => {},
+  };
+  new JsonScanner(listener).scan(output, 0, output.byteLength);
+  return places.length === 1 ? output.subarray(places[0], output.lastIndexOf(closingBracket)) : output;
+}
+
+/** Workers answer a call that they refuse with OpenAI's own error; older ones of vLLM's without the `error` around it. */
+function refusalIn(answer: Uint8Array): object | undefined {
+  const said = JSON.parse(new TextDecoder().decode(answer));
+  if (said?.object === "error") return said;
+  // What has more members, such as a response that failed, is an answer.
+  const isRefusal = typeof said?.error === "object" && Object.keys(said).length === 1;
+  return isRefusal ? (said.error ?? undefined) : undefined;
+}
+
+/** A worker names the status in `code` where it knows one. */
+function statusOf({ code }: { code?: unknown }): number {
   return typeof code === "number" && code >= 400 && code < 600 ? code : 404;
 }
 
@@ -68,9 +101,13 @@ function cancel(call: EndpointCall, id: string): Promise<unknown> {
 /** Hands on each chunk as it comes. A client that leaves cancels the job. */
 async function streamed(call: EndpointCall, id: string): Promise<Response> {
   const held = call.heldFor(limits.streamWaitMs.max);
-  const beginning = nextPart(held, id);
+  const beginning = onePart(held, id);
   call.waitUntil(beginning.catch(() => cancel(call, id)));
   const first = await beginning;
+  if (first.items.length === 0 && !isFinal(first.status)) {
+    await cancel(call, id);
+    throw failed(first);
+  }
   // It ended before its first chunk: what it answers is a refusal, or comes from a worker that does not stream.
   if (first.items.length === 0) return whole(call, id);
   const { readable, writable } = new IdentityTransformStream();
@@ -111,15 +148,21 @@ function pipeable(stream: ReadableStream<Uint8Array>): ReadableStream<Uint8Array
 /** The next chunks; none where the job is at its end. */
 async function nextPart(held: LongPoll, id: string): Promise<StreamPart> {
   for (;;) {
-    const part = accepted(await longPoll(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai")));
-    if (held.signal.aborted) throw new Error("the client left");
+    const part = await onePart(held, id);
     if (part.items.length > 0 || isFinal(part.status)) return part;
   }
 }
 
+/** What has come when the time is over. */
+async function onePart(held: LongPoll, id: string): Promise<StreamPart> {
+  const part = orThrow(await longPoll(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai")));
+  if (held.signal.aborted) throw new Error("the client left");
+  return part;
+}
+
 /** An answer that has begun can only say in its last event that it failed. */
 async function lastWord(call: EndpointCall, id: string): Promise<string> {
-  const { head } = accepted(
+  const { head } = orThrow(
     await callWithRetry(call.queue, (queue) => queue.wait(id, 0, crypto.randomUUID(), "openai")),
   );
   return `data: ${JSON.stringify(renderOpenAiProblem(failed(head), call.exchange.requestId))}\n\n`;
@@ -136,6 +179,7 @@ const relayed = {
   path: `${endpointPath}/openai/:route{.+}`,
   access: "platform",
   answer: z.looseObject({}),
+  errorShape: "openai",
   errors: ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "RATE_LIMITED", "INVALID_JSON", "QUEUE_FULL", "MODEL_FAILED"],
 } as const;
 
@@ -149,6 +193,7 @@ export const openaiRoutes: readonly PlatformRoute[] = [
       method: "post",
       summary: "OpenAI's calls, such as v1/chat/completions",
       body: callSchema,
+      streams: true,
       errors: [...relayed.errors, "NO_CREDITS"],
     },
     [...guards, inCredit],

@@ -15,8 +15,14 @@ const seconds = { least: 1, most: 10, usual: 2 } as const;
 export const sampleVideo: Sample = async (model, input, context) => {
   const given = await findGivenPicture(model, input, context);
   const size = frameOf(sizeOf(input, given ?? wide));
-  const film = { prompt: promptOf(input), seed: Number(input["seed"] ?? 0), seconds: secondsOf(input), given, ...size };
-  const { bytes, contentType } = render({ format: "mp4", ...film });
+  const { bytes, contentType } = render({
+    format: "mp4",
+    prompt: promptOf(input),
+    seed: Number(input["seed"] ?? 0),
+    seconds: secondsOf(input),
+    given,
+    ...size,
+  });
   const video_url = await context.putMedia({ bytes, contentType, extension: "mp4" });
   return { video_url, cost: model.reserve(input) / 1e6 };
 };

@@ -1,5 +1,5 @@
 // Controls that several pages have.
-import { useId } from "hono/jsx/dom";
+import { type RefObject, useId, useLayoutEffect } from "hono/jsx/dom";
 
 type Option = readonly [value: string, name: string];
 
@@ -47,4 +47,12 @@ export function Select({ options, chosen, choose, ...own }: Chooser & Readonly<R
       ))}
     </select>
   );
+}
+
+/** An element that goes takes the focus with it. `move` is told which child of `place` had it, and puts it where one goes on. */
+export function useFocusAfter(place: RefObject<HTMLElement | null>, move: (child: number) => void): void {
+  const focused = [...(place.current?.children ?? [])].findIndex((child) => child.contains(document.activeElement));
+  useLayoutEffect(() => {
+    if (focused >= 0 && document.activeElement === document.body) move(focused);
+  });
 }

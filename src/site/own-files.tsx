@@ -3,7 +3,7 @@
 import type { Child } from "hono/jsx";
 import { useLayoutEffect, useRef, useState } from "hono/jsx/dom";
 import type { GalleryItem, Uploaded } from "../client/index.ts";
-import { Choices } from "./controls.tsx";
+import { Choices, useFocusAfter } from "./controls.tsx";
 import { kindOf, linkOf, Media, type MediaKind } from "./media.tsx";
 import { sluice } from "./session.ts";
 import { TroubleBox } from "./trouble.tsx";
@@ -67,6 +67,8 @@ function List({ list, kind, actions }: Props & { readonly list: ListName }) {
   const [trouble, setTrouble] = useState<Trouble>();
   const isReading = useRef(false);
   const end = useRef<HTMLButtonElement>(null);
+  const tiles = useRef<HTMLUListElement>(null);
+  useFocusAfter(tiles, (at) => focusTile([...(tiles.current?.children ?? [])], at));
 
   const more = async () => {
     if (isReading.current || cursor === null) return;
@@ -74,8 +76,9 @@ function List({ list, kind, actions }: Props & { readonly list: ListName }) {
     setTrouble(undefined);
     try {
       const page = await lists[list].read(cursor);
-      const fresh = page.files.filter(({ path }) => !files.some((file) => file.path === path));
-      setFiles([...files, ...fresh.filter((file) => kind === undefined || file.kind === kind)]);
+      const read = page.files.filter((file) => kind === undefined || file.kind === kind);
+      // The list as it is by now: some of it may have been deleted since this was asked for.
+      setFiles((all) => [...all, ...read.filter(({ path }) => !all.some((file) => file.path === path))]);
       setCursor(page.cursor);
     } catch (error) {
       setTrouble(troubleOf(error));
@@ -93,7 +96,7 @@ function List({ list, kind, actions }: Props & { readonly list: ListName }) {
   return (
     <>
       {cursor === null && files.length === 0 && <p class="empty">{lists[list].empty}</p>}
-      <ul class="tiles">
+      <ul ref={tiles} class="tiles">
         {files.map((file) => (
           <li key={file.path} class="tile card">
             <Shown file={file} />
@@ -109,6 +112,14 @@ function List({ list, kind, actions }: Props & { readonly list: ListName }) {
       )}
     </>
   );
+}
+
+/** The one that took the place of a tile which went; the heading where none is left. */
+function focusTile(tiles: readonly Element[], at: number): void {
+  const button = (tiles[at] ?? tiles.at(-1))?.querySelector("button");
+  const heading = document.querySelector("h1");
+  if (heading) heading.tabIndex = -1;
+  (button ?? heading)?.focus();
 }
 
 function Shown({ file: { url, kind, name, madeAt, expiresAt, cost, size } }: { readonly file: OwnFile }) {

@@ -12,6 +12,9 @@ const knownUntilPlace = "sluice visitor until";
 /** A tab that is busy answers late. Without a known visitor there is hardly one to wait for. */
 const answersWithinMs = { known: 2000, unknown: 60 } as const;
 
+/** Of a session's beginning, once the visitor has passed the challenge. */
+const sessionWithinMs = 60_000;
+
 const noSession = { token: "", expiresAt: "" };
 const visitors: Store = {
   getItem: (name) => JSON.stringify(recall("sessionStorage", name, noSession)),
@@ -48,10 +51,21 @@ function findToken(): string {
   return token;
 }
 
+/**
+ * The time that the client allows for an answer runs while the visitor solves the challenge: the request gets its own. A failed
+ * challenge is told as the gateway would tell it, since the client would repeat what seems to be a lost connection.
+ */
 async function withChallenge(...[url, init]: Parameters<Fetch>): Promise<Response> {
   if (url !== "/sessions") return fetch(url, init);
-  const body = JSON.stringify({ turnstile: await passChallenge() });
-  return fetch(url, { ...init, headers: { ...init.headers, "Content-Type": "application/json" }, body });
+  let passed: string;
+  try {
+    passed = await passChallenge();
+  } catch (error) {
+    return Response.json({ code: "TURNSTILE_FAILED", detail: (error as Error).message }, { status: 403 });
+  }
+  const headers = { ...init.headers, "Content-Type": "application/json" };
+  const body = JSON.stringify({ turnstile: passed });
+  return fetch(url, { ...init, headers, body, signal: AbortSignal.timeout(sessionWithinMs) });
 }
 
 /** The page begins anew with it, by its own address, which works where nothing is kept. What was typed is remembered. */

@@ -18,19 +18,32 @@ export async function passChallenge(): Promise<string> {
     const widget = turnstile.render("#turnstile", {
       sitekey: siteKey,
       callback: (response: string) => {
-        resolve(response);
         turnstile.remove(widget);
+        resolve(response);
       },
-      "error-callback": () => reject(new Error("The check that you are a person did not work.")),
+      "error-callback": () => {
+        turnstile.remove(widget);
+        reject(new Error("The check that you are a person did not work."));
+        // The widget would tell the console, too.
+        return true;
+      },
     });
   });
 }
 
-function load(): Promise<unknown> {
-  return new Promise((resolve, reject) => {
+/** Its script is fetched once, and again where that failed. */
+let loaded: Promise<void> | undefined;
+
+function load(): Promise<void> {
+  loaded ??= new Promise<void>((resolve, reject) => {
     const element = Object.assign(document.createElement("script"), { src: script, async: true });
-    element.onload = resolve;
-    element.onerror = () => reject(new Error("The check that you are a person cannot be loaded."));
+    element.onload = () => resolve();
+    element.onerror = () => {
+      loaded = undefined;
+      element.remove();
+      reject(new Error("The check that you are a person cannot be loaded."));
+    };
     document.head.append(element);
   });
+  return loaded;
 }

@@ -6,9 +6,11 @@ export function usd(amount: number): string {
   return amount.toLocaleString("en-US", { style: "currency", currency: "USD", ...digits });
 }
 
+/** A megabyte is a million bytes, as in the limits of the plans. */
 export function bytes(size: number): string {
-  const [value, unit] = size < 1024 ** 2 ? [size / 1024, "KB"] : [size / 1024 ** 2, "MB"];
-  return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
+  const [value, unit] = size < 1e6 ? [size / 1e3, "KB"] : [size / 1e6, "MB"];
+  const least = size > 0 ? Math.max(value, 0.1) : 0;
+  return `${least.toLocaleString("en-US", { maximumFractionDigits: least < 10 ? 1 : 0 })} ${unit}`;
 }
 
 const units = { day: 86_400, hour: 3_600, minute: 60, second: 1 } as const;
@@ -28,6 +30,7 @@ export function seconds(ms: number): string {
 const troubles: Readonly<Record<string, readonly [title: string, advice: string]>> = {
   NETWORK: ["No connection", "Check your connection and try again. The form keeps what you typed."],
   JOB_FAILED: ["The model failed", "It cost nothing. Change the input or try again."],
+  JOB_CANCELLED: ["Cancelled", "Run it again when you like."],
   JOB_TIMED_OUT: ["The model took too long", "Try again, or ask for something smaller."],
   FILE_GONE: ["The file cannot be fetched", "Check your connection and try again, or make it anew."],
   INVALID_REQUEST: ["The input is not accepted", "Correct the field and run it again."],
@@ -40,6 +43,10 @@ const troubles: Readonly<Record<string, readonly [title: string, advice: string]
   TOKEN_EXPIRED: ["Your session has ended", "Paste a new token below. The form keeps what you typed."],
   TOKEN_REVOKED: ["Your token was revoked", "Paste another one below. The form keeps what you typed."],
   UNAUTHORIZED: ["The token is not accepted", "Paste another one below. The form keeps what you typed."],
+  TURNSTILE_FAILED: [
+    "The check that you are a person failed",
+    "Try again. A browser that blocks scripts may be the reason.",
+  ],
   ANONYMOUS_OFF: ["A token is needed", "Visitors without an account are switched off here."],
   MODEL_DISABLED: ["This model is switched off", "Choose another model."],
 };
@@ -50,10 +57,12 @@ export type Trouble = ReturnType<typeof troubleOf>;
 export function troubleOf(error: unknown) {
   const { message } = error as Error;
   const { code, retryAfter, requestId } = error instanceof SluiceError ? error : new SluiceError("OTHER", message);
-  const [title, advice] = troubles[code] ?? ["It did not work", "Try again, or quote the request's number."];
+  const limit = limitIn(message);
+  const known = limit?.hasNoRoom ? noRoom : troubles[code];
+  const [title, advice] = known ?? ["It did not work", "Try again, or quote the request's number."];
   return {
     title,
-    sentence: message,
+    sentence: limit?.sentence ?? endIn(message) ?? message,
     advice,
     /** The gateway wants a token that it does not have. */
     wantsToken: wantToken.includes(code),
@@ -62,4 +71,32 @@ export function troubleOf(error: unknown) {
     againAt: retryAfter === undefined ? undefined : Date.now() + retryAfter * 1000,
     requestId,
   };
+}
+
+const noRoom = [
+  "Your plan has no room for this",
+  "Waiting does not help. Take something smaller, or another model.",
+] as const;
+
+/** What the gateway writes of a limit, in people's amounts: "usd-day: 5 USD would exceed the 1 USD of this day, of which …". */
+function limitIn(message: string): { readonly sentence: string; readonly hasNoRoom: boolean } | undefined {
+  const [, count, unit, span] = /^\S+: more than (\d+) (request|job)s (.+)$/.exec(message) ?? [];
+  if (count) return { sentence: `The limit is ${count} ${unit}${count === "1" ? "" : "s"} ${span}.`, hasNoRoom: false };
+  const [, of] = /^app-usd-\w+: what (.+)$/.exec(message) ?? [];
+  if (of) return { sentence: `What ${of}.`, hasNoRoom: false };
+  const amounts = /^\S+: ([\d.]+) (USD|bytes) would exceed the ([\d.]+) \w+ (.+), of which ([\d.]+) are used$/;
+  const [, needed, measure, limit, scope, used] = amounts.exec(message) ?? [];
+  if (scope === undefined) return undefined;
+  const show = (amount = "") => (measure === "USD" ? usd : bytes)(Number(amount));
+  const hasNoRoom = Number(needed) > Number(limit);
+  const rest = hasNoRoom ? "That alone is more than" : `${show(used)} ${measure === "USD" ? "is" : "are"} used of`;
+  return { sentence: `This may take ${show(needed)}. ${rest} the ${show(limit)} ${scope}.`, hasNoRoom };
+}
+
+/** Of a job that says nothing but its state. */
+function endIn(message: string): string | undefined {
+  const [, state = ""] = /^The job is ([A-Z_]+)\.$/.exec(message) ?? [];
+  return { FAILED: "It did not say why.", CANCELLED: "The job was cancelled.", TIMED_OUT: "It did not end in time." }[
+    state
+  ];
 }

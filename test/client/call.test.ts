@@ -118,6 +118,69 @@ describe("a submission", () => {
   });
 });
 
+describe("a call of the app's own", () => {
+  const body = { input: { prompt: "a" } };
+  const made = /runsync/;
+  const calledWith = async (answer: () => Response | Error, headers?: Record<string, string>) => {
+    let tries = 0;
+    const gateway = new FakeGateway().on(made, () => (++tries < 2 ? answer() : json({ status: "COMPLETED" })));
+    const result = await settled(
+      clientOf(gateway).call("/v2/painter/runsync", { method: "POST", body, ...(headers && { headers }) }),
+    );
+    return { result, calls: gateway.calls(made).length };
+  };
+
+  it.each<[string, () => Response | Error]>([
+    ["whose answer was lost", broken],
+    ["whose answer was lost on the way", () => new Response("<h1>503</h1>", { status: 503 })],
+    ["in doubt", () => refusal(502, "UPSTREAM_UNREACHABLE", "The model service stopped answering.")],
+    ["late", () => refusal(504, "UPSTREAM_TIMEOUT", "The model service did not answer in time.")],
+    ["refused by a worker's own 503", () => refusal(503, "BUSY", "Come later.")],
+  ])("that may start something and is %s is made once", async (_name, answer) => {
+    const { result, calls } = await calledWith(answer);
+    expect(result.status).toBe("rejected");
+    expect(calls).toBe(1);
+  });
+
+  it("is made again under its key", async () => {
+    const keyed = await calledWith(broken, { "idempotency-key": "order-7" });
+    expect(keyed).toMatchObject({ result: { status: "fulfilled" }, calls: 2 });
+  });
+
+  it.each(["GET", "POST"])("may wait for its answer as long as it likes: %s", async (method) => {
+    const late = () => new Promise<Response>((resolve) => setTimeout(resolve, 200_000, json({})));
+    const gateway = new FakeGateway().on(/status-sync/, late);
+    const answer = await settled(clientOf(gateway).call("/v2/painter/status-sync/1", { method }));
+    expect(answer.status).toBe("fulfilled");
+    expect(gateway.seen).toHaveLength(1);
+  });
+
+  it("ends with its signal", async () => {
+    const gateway = new FakeGateway().on(made, () => new Promise<never>(() => {}));
+    const left = new AbortController();
+    const call = clientOf(gateway).call("/v2/painter/runsync", { method: "POST", body, signal: left.signal });
+    const result = settled(call);
+    left.abort();
+    expect(await result).toMatchObject({ reason: { name: "AbortError" } });
+  });
+});
+
+it("submits again under the same key where no answer comes in time", async () => {
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+    const late = new AbortController();
+    setTimeout(() => late.abort(), ms);
+    return late.signal;
+  });
+  let tries = 0;
+  const gateway = new FakeGateway()
+    .on(/events/, () => events([done()]))
+    .on(/run$/, () => (++tries < 2 ? new Promise<never>(() => {}) : json({ id: "job-1" })));
+  const job = clientOf(gateway).run("painter", { prompt: "a" });
+  await vi.advanceTimersByTimeAsync(122_000);
+  expect(await job).toMatchObject({ id: "job-1" });
+  expect(new Set(gateway.calls(/run$/).map(({ headers }) => headers.get("Idempotency-Key"))).size).toBe(1);
+});
+
 it("asks for whatever the caller wants of the gateway", async () => {
   const gateway = new FakeGateway()
     .on(/GET \/images/, () => json({ images: [], cursor: null }))

@@ -383,8 +383,36 @@ describeInChromium("a deployment", () => {
     expect(site.besidesRefusals(faults)).toEqual([]);
   });
 
+  const host = "https://challenges.cloudflare.com";
+  /** The widget does what the test says; sessions begin without asking the gateway. */
+  const visitWithWidget = async (answer: string) => {
+    const widget = `globalThis.told = { rendered: 0, removed: 0, scripts: (globalThis.told?.scripts ?? 0) + 1 };
+    globalThis.turnstile = {
+      render(place, { sitekey, callback, "error-callback": fail }) {
+        told.rendered++;
+        document.querySelector(place).textContent = "Are you a person?";
+        globalThis.pass = () => callback("passed by " + sitekey);
+        globalThis.fail = fail;
+        ${answer}
+        return "1";
+      },
+      remove() { told.removed++; },
+    };`;
+    const token = await site.mint(server.url, { user: "visitor" });
+    const posted: unknown[] = [];
+    const opened = await site.visit("about:blank", {}, async (context) => {
+      await context.route(`${host}/**`, (route) => route.fulfill({ contentType: "text/javascript", body: widget }));
+      await context.route("**/sessions", (route) => {
+        posted.push(route.request().postDataJSON());
+        return route.fulfill({ json: { token, expiresAt: new Date(Date.now() + 3_600_000).toISOString() } });
+      });
+    });
+    const told = () => opened.page.evaluate(() => (globalThis as unknown as { told: unknown }).told);
+    return { ...opened, posted, told };
+  };
+  const passed = { turnstile: "passed by 1x00000000000000000000AA" };
+
   it("with Turnstile trusts that one host more, and shows its widget before a session begins", async () => {
-    const host = "https://challenges.cloudflare.com";
     const config = join(server.folder, "wrangler.toml");
     const key = 'TURNSTILE_SITE_KEY = "1x00000000000000000000AA"';
     writeFileSync(config, readFileSync(config, "utf8").replace(/^TURNSTILE_SITE_KEY = .*$/m, key));
@@ -395,21 +423,47 @@ describeInChromium("a deployment", () => {
     expect(policy).toContain(`frame-src ${host};`);
     expect(policy.split("; ").filter((rule) => rule.includes(host))).toHaveLength(2);
     expect(policy).not.toContain("unsafe");
-    const widget = `globalThis.turnstile = {
-      render(place, { sitekey, callback }) { document.querySelector(place).textContent = "Are you a person?"; setTimeout(() => callback("passed by " + sitekey)); return "1"; },
-      remove() {},
-    };`;
-    const token = await site.mint(server.url, { user: "visitor" });
-    let posted: unknown;
-    const { page, faults } = await site.visit(server.url, {}, async (context) => {
-      await context.route(`${host}/**`, (route) => route.fulfill({ contentType: "text/javascript", body: widget }));
-      await context.route("**/sessions", (route) => {
-        posted = route.request().postDataJSON();
-        return route.fulfill({ json: { token, expiresAt: new Date(Date.now() + 3_600_000).toISOString() } });
-      });
-    });
+    const { page, faults, posted, told } = await visitWithWidget("setTimeout(pass);");
+    await page.goto(server.url);
     await page.getByText("At most").waitFor();
-    expect(posted).toEqual({ turnstile: "passed by 1x00000000000000000000AA" });
+    expect(posted).toEqual([passed]);
+    expect(await told()).toEqual({ rendered: 1, removed: 1, scripts: 1 });
     expect(faults).toEqual([]);
+  });
+
+  it("with Turnstile gives the visitor all the time that the challenge takes", async () => {
+    const { page, context, faults, posted } = await visitWithWidget("");
+    await context.clock.install();
+    await page.goto(server.url);
+    await page.getByText("Are you a person?").waitFor();
+    await context.clock.fastForward(120_000);
+    await page.evaluate("pass()");
+    await page.getByText("At most").waitFor();
+    expect(posted).toEqual([passed]);
+    expect(faults).toEqual([]);
+  });
+
+  it("with Turnstile says that the challenge failed, and shows it again when the visitor wants it", async () => {
+    const { page, faults, posted, told } = await visitWithWidget("setTimeout(told.rendered === 1 ? fail : pass);");
+    await page.goto(server.url);
+    await page.getByRole("heading", { name: "The check that you are a person failed" }).waitFor();
+    expect(await told()).toEqual({ rendered: 1, removed: 1, scripts: 1 });
+    expect(posted).toEqual([]);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("At most").waitFor();
+    expect(await told()).toEqual({ rendered: 2, removed: 2, scripts: 1 });
+    expect(faults).toEqual([]);
+  });
+
+  it("with Turnstile says that its script cannot be loaded, and loads it when it can be", async () => {
+    const { page, context, faults, told } = await visitWithWidget("setTimeout(pass);");
+    await context.route(`${host}/**`, (route) => route.abort(), { times: 1 });
+    await page.goto(server.url);
+    await page.getByText("The check that you are a person cannot be loaded.").waitFor();
+    expect(await page.locator("script[src^='https://challenges']").count()).toBe(0);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("At most").waitFor();
+    expect(await told()).toEqual({ rendered: 1, removed: 1, scripts: 1 });
+    expect(faults.filter((fault) => !fault.includes("ERR_FAILED"))).toEqual([]);
   });
 });

@@ -6,11 +6,14 @@ import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { root } from "../../src/cli/wrangler.ts";
+import { SluiceError } from "../../src/client/index.ts";
+import { bytes, troubleOf } from "../../src/site/words.ts";
 import { NpmStart } from "../e2e/support/npm-start.ts";
 import { describeInChromium } from "./chromium.ts";
 import * as site from "./site.ts";
+import { cheapest } from "./site.ts";
 
-const budgets = { pageGzipBytes: 30 * 1024, siteLines: 2000 };
+const budgets = { pageGzipBytes: 30 * 1024, siteLines: 2300 };
 const built = join(root, "dist/site");
 const filesIn = (folder: string) =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -120,6 +123,55 @@ describe("the sources of the pages", () => {
   });
 });
 
+describe("the words of the pages", () => {
+  it.each([
+    [0, "0 KB"],
+    [12, "0.1 KB"],
+    [9_500, "9.5 KB"],
+    [640_000, "640 KB"],
+    [1_500_000, "1.5 MB"],
+    [100_000_000, "100 MB"],
+  ])("%i bytes are %s", (size, says) => expect(bytes(size)).toBe(says));
+
+  const quotaUsedUp = "The quota is used up";
+  it.each([
+    [
+      "QUOTA_EXCEEDED",
+      "usd-day: 0.05 USD would exceed the 1 USD of this day, of which 0.99 are used",
+      quotaUsedUp,
+      "This may take $0.05. $0.99 is used of the $1.00 of this day.",
+    ],
+    [
+      "QUOTA_EXCEEDED",
+      "usd-day-video: 5 USD would exceed the 1 USD of this day, of which 0 are used",
+      "Your plan has no room for this",
+      "This may take $5.00. That alone is more than the $1.00 of this day.",
+    ],
+    [
+      "QUOTA_EXCEEDED",
+      "stored: 2000000 bytes would exceed the 100000000 bytes kept at the same time, of which 99000000 are used",
+      quotaUsedUp,
+      "This may take 2 MB. 99 MB are used of the 100 MB kept at the same time.",
+    ],
+    [
+      "QUOTA_EXCEEDED",
+      "app-usd-day: what the app may spend this day is spent or promised",
+      quotaUsedUp,
+      "What the app may spend this day is spent or promised.",
+    ],
+    [
+      "RATE_LIMITED",
+      "requests-minute: more than 1 requests in a minute",
+      "Too many requests",
+      "The limit is 1 request in a minute.",
+    ],
+    ["JOB_CANCELLED", "The job is CANCELLED.", "Cancelled", "The job was cancelled."],
+    ["JOB_FAILED", "out of memory", "The model failed", "out of memory"],
+  ])("%s, %s: %s", (code, message, title, sentence) => {
+    expect(troubleOf(new SluiceError(code, message))).toMatchObject({ title, sentence });
+  });
+});
+
 describeInChromium("the pages in Chromium", () => {
   const shown = ["/", "/gallery", "/account", "/docs", "/docs/exact-quota", "/docs/routes"];
   /** With a picture, a film and a job that failed. */
@@ -192,8 +244,9 @@ describeInChromium("the pages in Chromium", () => {
     const remove = page.getByRole("button", { name: /^Delete black-forest/ });
     await remove.click();
     expect(await tile.count()).toBe(1);
-    await remove.click();
+    await remove.press("Enter");
     await page.getByText("Nothing yet.").waitFor();
+    expect(await page.locator(":focus").textContent()).toBe("Gallery");
     expect(faults).toEqual([]);
   });
 
@@ -235,6 +288,42 @@ describeInChromium("the pages in Chromium", () => {
     expect(faults.filter((fault) => !fault.includes("429"))).toEqual([]);
   });
 
+  it("show nothing again that was deleted, when the gallery goes on", async () => {
+    const file = (name: number) => ({
+      key: `file-${name}`,
+      url: `${server.url}/images/file-${name}`,
+      field: "image_url",
+      model: `file ${name}`,
+      cost: 0,
+      size: 1,
+      completedAt: new Date().toISOString(),
+      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    });
+    const pages = {
+      first: { images: Array.from({ length: 24 }, (_, name) => file(name)), cursor: "second" },
+      second: { images: [file(23), file(24)], cursor: null },
+    };
+    const { page, context, faults } = await site.visit(`${server.url}/docs`, {}, async (context) => {
+      await context.route(/\/images\/file-/, (route) => route.fulfill({ body: site.picture.buffer }));
+      await context.route(/\/images\?/, (route) =>
+        route.fulfill({ json: route.request().url().includes("cursor") ? pages.second : pages.first }),
+      );
+    });
+    context.on("dialog", (dialog) => dialog.accept());
+    await page.goto(`${server.url}/gallery`);
+    const tiles = page.locator(".tile");
+    await tiles.nth(23).waitFor();
+    await page.getByRole("button", { name: "Delete file 0," }).press("Enter");
+    await vi.waitFor(async () => expect(await tiles.count()).toBe(23), site.patience);
+    // The next one has the focus, for the next press.
+    expect(await page.locator(":focus").getAttribute("aria-label")).toMatch(/^Delete file 1,/);
+    await tiles.last().scrollIntoViewIfNeeded();
+    await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
+    const names = await page.locator(".tile .name").allTextContents();
+    expect(names).toEqual(Array.from({ length: 24 }, (_, name) => `file ${name + 1}`));
+    expect(faults).toEqual([]);
+  });
+
   it("show limits as bars, spending as plots, and the last jobs", async () => {
     const { page, faults } = await lived({});
     await page.goto(`${server.url}/account`);
@@ -244,6 +333,23 @@ describeInChromium("the pages in Chromium", () => {
     expect((await column.boundingBox())?.height).toBeGreaterThan(100);
     expect(await page.getByRole("progressbar", { name: /^black-forest/ }).getAttribute("value")).toBe("1");
     expect(await page.getByRole("region", { name: "Last jobs" }).textContent()).toContain("completed");
+    expect(faults).toEqual([]);
+  });
+
+  it("show a limit of nothing as a full bar, and say in words what is not known yet", async () => {
+    const limit = { limit: 0, used: 0, reserved: 0, remaining: 0, resetsAt: null };
+    const usage = {
+      plan: "free",
+      limits: [{ ...limit, name: "stored", unit: "stored" }],
+      jobs: [],
+      spent: [{ day: "2026-11-01", model: cheapest, jobs: 7, usd: 0.0101, assumedUsd: 0.00503 }],
+    };
+    const { page, faults } = await site.visit(`${server.url}/account`, {}, (context) =>
+      context.route("**/usage?*", (route) => route.fulfill({ json: usage })),
+    );
+    const bar = page.getByRole("progressbar", { name: "Stored, 0 KB of 0 KB" });
+    expect([await bar.getAttribute("value"), await bar.getAttribute("class")]).toEqual(["1", "bad"]);
+    await page.getByText("$0.0101 for 7 jobs. $0.00503 of it is an estimate").waitFor();
     expect(faults).toEqual([]);
   });
 

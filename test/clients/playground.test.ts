@@ -41,6 +41,20 @@ describeInChromium("the playground", () => {
     expect(faults).toEqual([]);
   });
 
+  it("says that results are samples, unless a model service is connected", async () => {
+    const { page, faults } = await site.visit(server.url);
+    const note = page.getByText("No model service is connected here");
+    await note.waitFor();
+    await page.route("**/models", async (route) => {
+      const answer = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...answer, samples: false } });
+    });
+    await page.reload();
+    await page.getByText("At most").waitFor();
+    expect(await note.count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
   it.each([
     [360, 740],
     [768, 1024],
@@ -107,6 +121,23 @@ describeInChromium("the playground", () => {
         }
       }),
     );
+    expect(faults).toEqual([]);
+  });
+
+  it("opens each kind with a model that words are enough for, and later with the one chosen before", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.runButton(page).waitFor();
+    for (const kind of ["Film", "Speech", "Text", "Picture"]) {
+      await site.chooseKind(page, kind);
+      await page.locator(".fields").first().waitFor();
+      expect([kind, await page.locator(".drop input:required").count()]).toEqual([kind, 0]);
+    }
+    await site.chooseModel(page, "video", "wan-2-6-i2v");
+    await site.chooseKind(page, "Picture");
+    expect(await page.locator("#model").inputValue()).toBe(cheapest);
+    await page.reload();
+    await site.chooseKind(page, "Film");
+    expect(await page.locator("#model").inputValue()).toBe("wan-2-6-i2v");
     expect(faults).toEqual([]);
   });
 
@@ -190,6 +221,61 @@ describeInChromium("the playground", () => {
     expect(faults).toEqual([]);
   });
 
+  it("says which of several files is wrong, and which links are not taken", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image-edit", "qwen-image-edit-2511");
+    const notes = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("a") };
+    await page.locator(".drop input[type=file]").first().setInputFiles([notes, picture]);
+    await page.locator(".file", { hasText: "picture.jpg" }).waitFor();
+    const says = page.locator(".drop .fault");
+    await vi.waitFor(async () => expect(await says.textContent()).toBe("notes.txt: This is not a picture."), patience);
+    const link = page.getByLabel("Link of a picture for images");
+    await link.fill("http://pictures.example.com/a.jpg");
+    await link.press("Enter");
+    expect(await says.textContent()).toBe("A link begins with https://.");
+    expect(await page.locator(".file", { hasText: "a.jpg" }).count()).toBe(0);
+    await link.fill(`${server.url}/docs/playground.webp`);
+    await link.press("Enter");
+    await page.locator(".file", { hasText: "playground.webp" }).waitFor();
+    expect(await says.count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  it("says in plain words why a file is not taken", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image-edit", "p-image-edit");
+    const input = page.locator(".drop input[type=file]").first();
+    const says = page.locator(".drop .fault");
+    const isSaid = (words: string) =>
+      vi.waitFor(async () => expect(await says.textContent()).toBe(`picture.jpg: ${words}`), patience);
+    await input.setInputFiles({ ...picture, buffer: Buffer.alloc(0) });
+    await isSaid("The file is empty.");
+    await input.setInputFiles({ ...picture, mimeType: "image/bmp" });
+    await isSaid("Files of this kind are not taken. These are: png, jpeg, gif, webp, avif.");
+    await input.setInputFiles({ ...picture, buffer: Buffer.from("no picture") });
+    await isSaid("What is in the file is not what its name says.");
+    await page.locator(".drop").evaluate((field) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array(65 * 1024 ** 2)], "picture.jpg", { type: "image/jpeg" }));
+      field.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    });
+    await isSaid("The file is too large. At most 67 MB are taken.");
+    expect(site.besidesRefusals(faults)).toEqual([]);
+  });
+
+  it("says why there is no price, and names each control once", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image", "qwen-image-t2i-lora");
+    await page.getByText("More options").click();
+    await page.getByLabel("Loras").fill("[{");
+    const price = page.locator(".go .hint");
+    await vi.waitFor(async () => expect(await price.textContent()).toMatch(/^input\.loras/), patience);
+    await site.chooseModel(page, "text", "moonshot-kimi");
+    expect(await page.getByLabel("Model", { exact: true }).count()).toBe(1);
+    await page.getByLabel("Variant of the model").waitFor();
+    expect(site.besidesRefusals(faults)).toEqual([]);
+  });
+
   it("shows text as it arrives, and cancels it", async () => {
     const model = "qwen3-32b-awq";
     const worker = await site.attach(server.url, model);
@@ -231,6 +317,33 @@ describeInChromium("the playground", () => {
     const [left, right] = [await facts(cheapest), await facts("p-image-t2i")];
     expect(/seed \d+/.exec(left ?? "")?.[0]).toBe(/seed \d+/.exec(right ?? "")?.[0]);
     expect(left).toMatch(/seed \d+/);
+    const names = () => page.locator(".result > .name").allInnerTexts();
+    expect(await names()).toEqual(["Flux Schnell", "P-Image T2I"]);
+    // A result keeps its name when the form is for another model, and so does a failure.
+    await page.locator("#model").selectOption("z-image-turbo");
+    expect(await names()).toEqual(["Flux Schnell", "P-Image T2I"]);
+    await site.prompt(page).fill("a fox [fail]");
+    await site.runButton(page).click();
+    await site.result(page, "z-image-turbo", "TROUBLE");
+    expect(await names()).toEqual(["Z-Image Turbo", "P-Image T2I"]);
+    expect(faults).toEqual([]);
+  });
+
+  it("opens what hides a wrong value, and says what is wrong where the price would stand", async () => {
+    const { page, faults } = await site.visit(server.url);
+    const more = page.locator("details", { hasText: "More options" });
+    await more.locator("summary").click();
+    const steps = page.getByLabel("Num inference steps");
+    await steps.fill("999");
+    await more.locator("summary").click();
+    await page.getByText(/^Num inference steps: .*less than or equal to/).waitFor();
+    await site.runButton(page).click();
+    expect(await more.getAttribute("open")).toBe("");
+    expect(await steps.evaluate((field) => field === document.activeElement)).toBe(true);
+    await steps.fill("4");
+    await page.getByText("At most").waitFor();
+    await site.prompt(page).fill("");
+    await page.getByText("Fill in what is needed to see the price.").waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -282,6 +395,45 @@ describeInChromium("the playground", () => {
     await site.prompt(page).fill("a hen");
     await page.keyboard.press("Control+Enter");
     await page.getByAltText("a hen").waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("keeps the focus where it was, or near, when what had it goes", async () => {
+    const model = "z-image-turbo";
+    const worker = await site.attach(server.url, model);
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image", model);
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent);
+    const begin = async () => {
+      await site.runButton(page).press("Enter");
+      const job = await worker.take();
+      await page.getByText("Making it").waitFor();
+      return job?.id ?? "";
+    };
+    await begin();
+    expect(await focused()).toBe("Running …");
+    // It is one job, however often it is pressed.
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Cancel" }).press("Enter");
+    await site.runButton(page).waitFor();
+    expect(await focused()).toBe("Z-Image Turbo");
+    const second = await begin();
+    await page.getByRole("button", { name: "Cancel" }).focus();
+    await worker.done(second, { error: "no" });
+    await page.getByRole("heading", { name: "The model failed" }).waitFor();
+    expect(await focused()).toBe("Z-Image Turbo");
+    await page.getByRole("button", { name: "Try again" }).press("Enter");
+    const third = await worker.take();
+    await page.getByText("Making it").waitFor();
+    expect(await focused()).toBe("Z-Image Turbo");
+    await worker.done(third?.id ?? "", { output: { image_url: "data:image/png;base64,AAAA", cost: 0 } });
+    await site.runButton(page).waitFor();
+    await site.chooseModel(page, "image-edit", "p-image-edit");
+    await page.locator(".drop input[type=file]").first().setInputFiles(picture);
+    await page.getByRole("button", { name: "Remove" }).press("Enter");
+    await page.locator(".file").waitFor({ state: "detached" });
+    expect(await page.locator(".drop").first().locator(":focus").count()).toBe(1);
     expect(faults).toEqual([]);
   });
 

@@ -30,7 +30,7 @@ describe("curl", () => {
       const photo = Buffer.alloc(100_000, 7);
       photo.set([0xff, 0xd8, 0xff, 0xe0]);
       writeFileSync(join(folder, "photo.jpg"), photo);
-      const env = { ...process.env, GATEWAY: server.url, TOKEN: token };
+      const env = { ...process.env, URL: server.url, TOKEN: token };
       const ran = spawnSync("bash", ["--norc", "-ec", byCurl], { cwd: folder, env, encoding: "utf8" });
       expect(ran.status, ran.stderr).toBe(0);
       const { url } = JSON.parse(ran.stdout) as { url: string };

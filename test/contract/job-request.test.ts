@@ -51,6 +51,20 @@ describe("a job request", () => {
     expect(jobRequestSchema.parse(value)).toEqual(value);
   });
 
+  it.each<[string, object, object]>([
+    ["a webhook of null", { webhook: null }, { webhook: undefined }],
+    ["an empty webhook", { webhook: "" }, { webhook: undefined }],
+    ["a policy of null", { policy: null }, { policy: undefined }],
+    ["an s3Config of null", { s3Config: null }, { s3Config: undefined }],
+    ["a policy of nulls", { policy: { ttl: null, lowPriority: null, executionTimeout: null } }, { policy: {} }],
+    ["an s3Config of nulls", { s3Config: { accessId: null, bucketName: "b" } }, { s3Config: { bucketName: "b" } }],
+    ["a null of its own", { own: null }, {}],
+    ["a null in the input", { input: { a: null } }, { input: { a: null } }],
+  ])("with %s is as one without it", (_, change, read) => {
+    const expected = Object.entries({ ...valid, ...read }).filter(([, value]) => value !== undefined);
+    expect(Object.entries(jobRequestSchema.parse({ ...valid, ...change })).sort()).toEqual(expected.sort());
+  });
+
   it.each<[string, unknown, string]>([
     ["no input", { ...valid, input: undefined }, "input"],
     ["an input of null", { ...valid, input: null }, "input"],
@@ -61,7 +75,6 @@ describe("a job request", () => {
     ["a webhook that is a number", { ...valid, webhook: 1 }, "webhook"],
     ["a webhook one character too long", { ...valid, webhook: urlOf(2049) }, "webhook"],
     ["a policy that is a list", { ...valid, policy: [] }, "policy"],
-    ["a policy of null", { ...valid, policy: null }, "policy"],
     ["an executionTimeout one ms too short", withPolicy({ executionTimeout: 4999 }), "policy.executionTimeout"],
     [
       "an executionTimeout one ms too long",
@@ -75,7 +88,6 @@ describe("a job request", () => {
     ["a lowPriority that is a number", withPolicy({ lowPriority: 1 }), "policy.lowPriority"],
     ["an s3Config that is a string", { ...valid, s3Config: "bucket" }, "s3Config"],
     ["an accessId that is a number", { ...valid, s3Config: { accessId: 1 } }, "s3Config.accessId"],
-    ["an accessSecret of null", { ...valid, s3Config: { accessSecret: null } }, "s3Config.accessSecret"],
     ["a bucketName that is a list", { ...valid, s3Config: { bucketName: [] } }, "s3Config.bucketName"],
     ["an endpointUrl too long", { ...valid, s3Config: { endpointUrl: urlOf(2049) } }, "s3Config.endpointUrl"],
   ])("with %s is refused at its path", (_, value, path) => {

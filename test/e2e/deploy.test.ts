@@ -166,29 +166,40 @@ describe.concurrent("the real wrangler's words", { timeout: patienceMs }, () => 
 /** Of util-linux: gives a process a terminal. */
 const hasScript = existsSync("/usr/bin/script");
 
-it.runIf(hasScript)("asks in a terminal", { concurrent: true, timeout: patienceMs }, async () => {
-  const served = await serveAccount(account({ "/secrets": neverDeployed, "/r2/buckets": notEnabled }));
-  const command = `"${process.execPath}" ${deploy}`;
-  const env = { ...process.env, ...compiled, ...served.env, HOME: clone.path };
-  const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], { cwd: clone.path, env });
-  let output = "";
-  const said = Promise.withResolvers<void>();
-  let isAnswered = false;
-  child.stdout.on("data", (data) => {
-    output += data;
-    if (output.includes("1 or 2? ") && !isAnswered) child.stdin.write("1\n");
-    isAnswered ||= output.includes("1 or 2? ");
-    if (output.includes("SIGNING_SECRET (Enter: a random one): ")) said.resolve();
-  });
-  child.on("exit", () => said.resolve());
-  await said.promise;
-  const ended = once(child, "exit");
-  child.kill();
-  await ended;
-  await served.close();
-  expect(output).toContain("a demo with everything");
-  expect(output).toContain("SIGNING_SECRET (Enter: a random one): ");
-});
+it.runIf(hasScript)(
+  "asks in a terminal, and shows no secret there",
+  { concurrent: true, timeout: patienceMs },
+  async () => {
+    const served = await serveAccount(account({ "/secrets": neverDeployed, "/r2/buckets": notEnabled }));
+    const command = `"${process.execPath}" ${deploy}`;
+    const env = { ...process.env, ...compiled, ...served.env, HOME: clone.path };
+    const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], { cwd: clone.path, env });
+    let output = "";
+    const prompt = "SIGNING_SECRET (Enter: a random one): ";
+    const answers = new Map([
+      ["1 or 2? ", "1\n"],
+      [prompt, "typed-and-short\n"],
+      ["SIGNING_SECRET must be at least 32 bytes", "\u0003"],
+    ]);
+    child.stdout.on("data", (data) => {
+      output += data;
+      for (const [question, answer] of answers) {
+        if (!output.includes(question)) continue;
+        answers.delete(question);
+        child.stdin.write(answer);
+      }
+    });
+    const [code] = await once(child, "exit");
+    await served.close();
+    expect(output).toContain("a demo with everything");
+    expect(output).toContain(prompt);
+    expect(output).toContain("SIGNING_SECRET must be at least 32 bytes");
+    expect(output).not.toContain("typed-and-short");
+    expect(output).not.toContain("Error");
+    // Ctrl-C.
+    expect(code).toBe(130);
+  },
+);
 
 describe.concurrent("the bucket's lifecycle rule", { timeout: patienceMs }, () => {
   const rules: { id: string }[] = [];

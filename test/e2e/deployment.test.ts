@@ -181,6 +181,8 @@ describe("a failed step says what to do", () => {
     expect((await deployed({ account: { accounts } })).stopped).toMatch(/two {2}id-of-two\nSet CLOUDFLARE_ACCOUNT_ID/);
     const named = await deployed({ account: { accounts }, env: { CLOUDFLARE_ACCOUNT_ID: "id-of-two" } });
     expect(named.done).toBe(true);
+    const folder = copyConfig((text) => `account_id = "id-of-two"\n${text}`);
+    expect((await deployed({ account: { accounts }, folder })).done).toBe(true);
   });
 
   it("wrangler did not deploy", async () => {

@@ -43,6 +43,8 @@ describe("the doctor before a deployment", () => {
     const { of, faults } = await looked({ ...sound, accounts });
     expect(faults).toEqual(["account: one id-of-one, two id-of-two"]);
     expect(of("account")[0]?.todo).toContain("CLOUDFLARE_ACCOUNT_ID");
+    const named = await looked({ ...sound, accounts }, (text) => `account_id = "id-of-two"\n${text}`);
+    expect([named.faults, named.of("account")[0]?.seen]).toEqual([[], "two"]);
   });
 
   it("names missing secrets, and R2 where a demo needs it", async () => {

@@ -91,6 +91,9 @@ describe("settings", () => {
 
   it("that are wrong are told with the first start, before anybody asks", () => {
     expect(linesWith("BUDGET_DAY_USD")[0]).toContain("The setting BUDGET_DAY_USD: expected an amount in USD");
+    const screen = server.log.findIndex((line) => line.startsWith("The settings that are named above are wrong."));
+    expect(screen).toBeGreaterThan(server.log.findIndex((line) => line.includes("BUDGET_DAY_USD")));
+    expect(linesWith("Open it in a browser")).toEqual([]);
   });
 
   it("take the plan of sessions from --plan", async () => {

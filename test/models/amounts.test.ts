@@ -176,6 +176,18 @@ describe("a chat", () => {
     expect(reserve(change)).toEqual([at]);
   });
 
+  it.each([
+    [{ n: 2 }, "n", 65_536],
+    [{ n: 128, max_tokens: 131_072 }, "n", 1024],
+    [{ n: 2, best_of: 3 }, "best_of", 43_690],
+  ])("with %o says which max_tokens would do, and that one does", (change, at, helps) => {
+    const chat = { messages: [{ role: "user", content: "hi" }], ...change };
+    const message = `Needs max_tokens of at most ${helps}: all answers together may have 131072 tokens`;
+    expect(readChat(chat).faults).toEqual([{ path: [at], message }]);
+    expect(readChat({ ...chat, max_tokens: helps }).faults).toEqual([]);
+    expect(readChat({ ...chat, max_tokens: helps + 1 }).faults).toHaveLength(1);
+  });
+
   it("may have members that nobody knows, and a schema of its own whose fields are called as it likes", () => {
     const schema = { type: "object", properties: { n: { type: "integer" }, num_items: { type: "integer" } } };
     const strange = { response_format: { type: "json_schema", json_schema: { schema } }, top_k: 5, min_p: 0.1, n: 1 };

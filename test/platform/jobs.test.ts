@@ -16,6 +16,38 @@ afterEach(async () => {
   await emptyStorage();
 });
 
+const unused = { webhook: null, policy: null, s3Config: null };
+const unusedWithin = { webhook: "", policy: { lowPriority: null, ttl: null }, s3Config: { bucketName: null } };
+
+describe("a request", () => {
+  it.each([
+    ["small", 10, unused],
+    ["small", 10, unusedWithin],
+    ["large", 2 * 1024 ** 2, unused],
+    ["large", 2 * 1024 ** 2, unusedWithin],
+  ])("that is %s may have its optional members as null (%i bytes, %o)", async (_, size, members) => {
+    const e = endpoint();
+    const input = { text: "x".repeat(size) };
+    const { id, status } = await e.post("run", { ...members, input });
+    expect(status).toBe("IN_QUEUE");
+    const job = await e.get("job-take/w1?gpu=none&job_in_progress=0");
+    expect(job["id"] === id && JSON.stringify(job["input"]) === JSON.stringify(input)).toBe(true);
+    expect((await e.done(String(id))).status).toBe(200);
+    expect(await e.get(`status/${id}`)).toMatchObject({ status: "COMPLETED" });
+  });
+
+  it.each(["run", "runsync", "openai/v1/chat/completions"])("to %s that is compressed is refused", async (path) => {
+    const gzip = new CompressionStream("gzip");
+    const body = new Response(new Blob([JSON.stringify({ input: {} })]).stream().pipeThrough(gzip));
+    const headers = { "Content-Encoding": "gzip" };
+    const response = await endpoint().send("POST", path, { body: await body.arrayBuffer(), headers });
+    expect(response.status).toBe(415);
+    expect(await response.text()).toContain("Content-Encoding");
+    const plain = { json: { input: {} }, headers: { "Content-Encoding": "identity" } };
+    expect((await endpoint().send("POST", "run", plain)).status).toBe(200);
+  });
+});
+
 describe("runsync", () => {
   it("answers the moment the job ends, with all that clients ask of it", async () => {
     const answer = await endpoint(model).post("runsync", { input: { prompt: "hello" } });

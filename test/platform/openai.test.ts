@@ -1,8 +1,9 @@
 // OpenAI's routes: a call becomes a job, its output the answer, its refusals of the shape that OpenAI's clients read.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { rates } from "../../src/contract/rates.ts";
+import * as callers from "../support/callers.ts";
 import { emptyStorage } from "../support/empty-storage.ts";
-import { endpoint, eventually, noon, setTime } from "./support/endpoint.ts";
+import { endpoint, eventually, key, noon, setTime } from "./support/endpoint.ts";
 
 const text = "qwen3-32b-awq";
 const image = "black-forest-labs-flux-1-dev";
@@ -139,6 +140,42 @@ describe("a worker of one's own", () => {
     expect((await answer).status).toBe(400);
   });
 
+  /** Its output as `Response`, to a call that is not streamed. */
+  async function answerOf(output: unknown): Promise<Response> {
+    const e = endpoint();
+    const answer = e.send("POST", chat, ask("hello"));
+    await eventually(async () => expect(await e.take()).toHaveLength(1));
+    const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
+    await e.done(String(requests[0]?.id), { output });
+    return answer;
+  }
+
+  it.each<[string, unknown, unknown]>([
+    [
+      "one element",
+      [{ object: "chat.completion", choices: [[1], [2]] }],
+      { object: "chat.completion", choices: [[1], [2]] },
+    ],
+    ["one large element", [{ text: "]".repeat(2 * 1024 ** 2) }], { text: "]".repeat(2 * 1024 ** 2) }],
+    ["several elements", [{ a: 1 }, { b: 2 }], [{ a: 1 }, { b: 2 }]],
+    ["nothing", [], []],
+  ])("whose handler is a generator, with a list of %s", async (_, output, answer) => {
+    const response = await answerOf(output);
+    expect([response.status, await response.json()]).toEqual([200, answer]);
+  });
+
+  const refusal = { message: "The model does not exist.", type: "NotFoundError", param: null };
+  it.each<[string, object, number]>([
+    ["OpenAI's error", { error: { ...refusal, code: 400 } }, 400],
+    ["OpenAI's error without a status", { error: { ...refusal, code: "model_not_found" } }, 404],
+    ["vLLM's older error", { object: "error", ...refusal, code: 422 }, 422],
+  ])("that refuses with %s, alone or in a list", async (_, output, status) => {
+    for (const answer of [output, [output]]) {
+      const response = await answerOf(answer);
+      expect([response.status, await response.json()]).toMatchObject([status, { error: refusal }]);
+    }
+  });
+
   it("that does not stream is answered with its output, whole", async () => {
     const e = endpoint();
     const answer = e.send("POST", chat, ask("hello", { stream: true }));
@@ -148,6 +185,29 @@ describe("a worker of one's own", () => {
     const response = await answer;
     expect([response.status, response.headers.get("Content-Type")]).toEqual([200, "application/json"]);
     expect(await response.json()).toEqual({ object: "chat.completion" });
+  });
+
+  it("that never comes is given up after as long as a call may wait, streamed or not", async () => {
+    const holds: number[] = [];
+    const cancelled: string[] = [];
+    const hold = (ms: number) => {
+      holds.push(ms);
+      if (holds.length > 2) throw new Error("asked again");
+      return { head: { status: "IN_QUEUE" }, status: "IN_QUEUE", items: [], output: null };
+    };
+    const queue = {
+      submit: async ({ id }: { id: string }) => ({ id }),
+      wait: async (_: string, ms: number) => hold(ms),
+      stream: async (_: string, ms: number) => hold(ms),
+      cancel: async (id: string) => ({ id: cancelled.push(id), status: "CANCELLED" }),
+    };
+    const within = callers.isolate({ ENDPOINTS: "bare", ENDPOINT_QUEUE: { getByName: () => queue } });
+    for (const stream of [false, true]) {
+      const body = ask("hello", { stream }).json;
+      const answer = await callers.send(within, "POST", `/platform/v2/bare/${chat}`, { key, body });
+      await expectOpenAiError(answer, 502, "MODEL_FAILED");
+    }
+    expect([holds.length, Math.max(...holds) <= 300_000, cancelled.length]).toEqual([2, true, 2]);
   });
 
   it("streams raw events, which go out as they are", async () => {

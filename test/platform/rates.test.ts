@@ -103,6 +103,82 @@ describe("the front door", () => {
   });
 });
 
+const mebibyte = 1024 * 1024;
+
+/** As if jobs held all but so many bytes of what an endpoint may hold; of results that is half as much again. */
+async function plantRoom(e: ReturnType<typeof endpoint>, bytes: number, bounds = 1): Promise<void> {
+  await runInDurableObject(e.queue(), (_, { storage }) => {
+    storage.sql.exec("UPDATE totals SET bytes = ?", bounds * 4 * 1024 * mebibyte - bytes);
+  });
+  await evictDurableObject(e.queue());
+}
+
+describe("attack: what is kept beside requests", () => {
+  it.each([1000, 2 * mebibyte])(
+    "as a result of %i bytes ends its job as FAILED where it has no room",
+    async (bytes) => {
+      const e = endpoint();
+      const id = await e.submit();
+      await e.take("w1");
+      await plantRoom(e, 100, 1.5);
+      expect((await e.done(id, { output: "x".repeat(bytes) })).status).toBe(200);
+      expect(await e.get(`status/${id}`)).toMatchObject({ status: "FAILED", error: expect.stringMatching(/full/) });
+      expect(await e.get(`status/${id}`)).not.toHaveProperty("output");
+      expect(await runInDurableObject(e.queue(), (_, { storage }) => tables(storage.sql))).toEqual([1, 0]);
+    },
+  );
+
+  it("as a result has room where waiting requests fill the bound", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take("w1");
+    await plantRoom(e, 0);
+    await e.done(id, { output: "x".repeat(1000) });
+    expect(await e.get(`status/${id}`)).toMatchObject({ status: "COMPLETED", output: "x".repeat(1000) });
+  });
+
+  it("as a report of progress is refused where it has no room, and its job goes on", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take("w1");
+    await plantRoom(e, 100, 1.5);
+    const report = { status: "IN_PROGRESS", output: "x".repeat(1000) };
+    await expectProblem(await e.done(id, report), "QUEUE_FULL");
+    expect((await e.done(id, {})).status).toBe(200);
+    expect(await e.get(`status/${id}`)).toMatchObject({ status: "COMPLETED" });
+  });
+
+  it("as an upload counts while it flows, and after a restart", async () => {
+    const e = endpoint();
+    await e.queue().health();
+    await plantRoom(e, 2 * mebibyte);
+    const upload = await e.queue().upload("run", new Blob(["x".repeat(1.5 * mebibyte)]).stream());
+    expect(upload).toMatchObject({ size: 1.5 * mebibyte });
+    for (const restart of [async () => {}, () => evictDurableObject(e.queue())]) {
+      await restart();
+      const large = await e.send("POST", "run", { json: { input: { text: "x".repeat(0.8 * mebibyte) } } });
+      await expectProblem(large, "QUEUE_FULL");
+    }
+    await e.queue().discard((upload as { upload: number }).upload);
+    expect((await e.send("POST", "run", { json: { input: { text: "x".repeat(0.8 * mebibyte) } } })).status).toBe(200);
+  });
+
+  it("as an upload is cut where it has no room any more, and leaves nothing", async () => {
+    const e = endpoint();
+    await e.queue().health();
+    await plantRoom(e, 2 * mebibyte);
+    const answer = await e.send("POST", "run", { json: { input: { text: "x".repeat(4 * mebibyte) } } });
+    await expectProblem(answer, "QUEUE_FULL");
+    expect(await runInDurableObject(e.queue(), (_, { storage }) => tables(storage.sql))).toEqual([0, 0]);
+  });
+});
+
+/** How many payloads there are, and how many of them are uploads. */
+function tables(sql: SqlStorage): number[] {
+  const count = (query: string) => sql.exec<{ count: number }>(query).one().count;
+  return [count("SELECT COUNT(DISTINCT key) AS count FROM payloads"), count("SELECT COUNT(*) AS count FROM uploads")];
+}
+
 async function plantFull(e: ReturnType<typeof endpoint>): Promise<void> {
   await runInDurableObject(e.queue(), (_, { storage }) => {
     storage.sql.exec("UPDATE totals SET jobs = 250000");

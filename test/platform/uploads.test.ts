@@ -1,8 +1,9 @@
 // Bodies that are stored as they flow: adopted by the job that comes for them, or removed when their time is over.
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import * as callers from "../support/callers.ts";
 import { emptyStorage } from "../support/empty-storage.ts";
-import { type Endpoint, endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
+import { type Endpoint, endpoint, eventually, key, noon, pass, setTime } from "./support/endpoint.ts";
 
 const bytes = new TextEncoder().encode(`{"input":{"x":"${"y".repeat(2_000_000)}"}}`);
 const lifetimeMs = 15 * 60_000;
@@ -41,6 +42,18 @@ it("becomes the job's input, whole, and lives as long as the job", async () => {
   pass(lifetimeMs);
   await e.ring();
   expect(await e.get("job-take/w1")).toEqual({ ...JSON.parse(new TextDecoder().decode(bytes)), id: "job-1" });
+});
+
+it("attack: whose queue breaks at its last byte is a 503", async () => {
+  vi.spyOn(console, "warn").mockReturnValue();
+  const upload = async (_: string, body: ReadableStream) => {
+    for await (const _ of body);
+    throw new Error("the object was reset");
+  };
+  const settings = { ENDPOINTS: "bare", ENDPOINT_QUEUE: { getByName: () => ({ upload }) } };
+  const body = new TextDecoder().decode(bytes);
+  const response = await callers.send(callers.isolate(settings), "POST", "/platform/v2/bare/run", { key, body });
+  expect(await callers.refusalOf(response)).toMatchObject({ status: 503, code: "UNAVAILABLE" });
 });
 
 it("sent twice under one id is one job", async () => {

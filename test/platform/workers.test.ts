@@ -1,5 +1,5 @@
 // The worker protocol, as an unmodified worker speaks it: long polls, results in whatever content type, workers that vanish.
-import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../support/empty-storage.ts";
 import { expectProblem } from "../support/problems.ts";
@@ -110,6 +110,43 @@ describe("a take", () => {
 
   it.each(["a b", "sample:1", "a".repeat(129)])("by a worker called %j is refused", async (worker) => {
     await expectProblem(await take(endpoint(), encodeURIComponent(worker)), "INVALID_REQUEST");
+  });
+});
+
+describe("a batch of large requests", () => {
+  const text = "x".repeat(8 * 1024 * 1024);
+  const batch = (e: Endpoint, worker = "w1") => e.send("GET", `job-take-batch/${worker}?batch_size=100`);
+
+  it("attack: is no larger than a Worker's memory bears, and the next in line gets the rest", async () => {
+    const e = endpoint();
+    const ids = [await e.submit({ input: { text } }), await e.submit({ input: { text } })];
+    const last = await e.submit({ input: { text } });
+    const first = await (await batch(e)).json<{ id: string; input: { text: string } }[]>();
+    expect(first.map(({ id, input }) => [id, input.text === text])).toEqual(ids.map((id) => [id, true]));
+    expect(await (await batch(e, "w2")).json()).toMatchObject([{ id: last }]);
+  });
+
+  it("attack: that asks for more than it can carry keeps no other worker waiting", async () => {
+    const e = endpoint();
+    for (let n = 0; n < 3; n++) await e.submit({ input: { text } });
+    await e.take("w3", 3);
+    await e.take("w3", 3);
+    const waiting = ["w1", "w2"].map((worker) => e.queue().take(worker, worker, 100, 60_000));
+    await eventually(async () => expect(await held(e)).toEqual(["w3", "w1", "w2"]));
+    pass(31_000);
+    await e.ring();
+    const taken = await Promise.all(waiting);
+    expect(taken.map((jobs) => ("refused" in jobs ? 0 : jobs.length)).sort()).toEqual([1, 2]);
+  });
+
+  it("attack: that breaks off while it is read loses none of its jobs, and counts no try", async () => {
+    const e = endpoint();
+    const ids = [await e.submit(), await e.submit({ input: { text } })];
+    await runInDurableObject(e.queue(), (_, { storage }) => storage.sql.exec("DELETE FROM payloads WHERE part = 1"));
+    const answered = batch(e).then((response) => response.text());
+    await expect(answered).rejects.toThrow();
+    await eventually(async () => expect(await e.get("health")).toMatchObject({ jobs: { inQueue: 2, retried: 0 } }));
+    expect((await e.get(`status/${ids[0]}`))["status"]).toBe("IN_QUEUE");
   });
 });
 
@@ -240,6 +277,14 @@ describe("a stop", () => {
   });
 });
 
+/** The object sleeps, and its alarm wakes a new one. */
+async function restartsAt(e: Endpoint, ms: number): Promise<void> {
+  await e.queue().health();
+  await evictDurableObject(e.queue());
+  pass(ms);
+  await e.ring();
+}
+
 describe("a worker", () => {
   it("that pings keeps its job; one that falls silent loses it once, then it failed", async () => {
     const e = endpoint();
@@ -273,6 +318,31 @@ describe("a worker", () => {
     await e.ring();
     expect(await e.get(`status/${id}`)).toMatchObject({ status: "IN_PROGRESS" });
     expect((await e.done(id)).status).toBe(200);
+  });
+
+  it.each([1, 2])("that stays silent loses its %i jobs, however often the object restarts meanwhile", async (count) => {
+    const e = endpoint();
+    const ids = await Promise.all(Array.from({ length: count }, () => e.submit()));
+    await e.take("w1", count);
+    await restartsAt(e, 30_000);
+    for (const id of ids) expect(await e.queue().status(id, null)).toMatchObject({ head: { status: "IN_PROGRESS" } });
+    await restartsAt(e, 30_000);
+    for (const id of ids) expect(await e.get(`status/${id}`)).toMatchObject({ status: "IN_QUEUE", retries: 1 });
+  });
+
+  it("that is heard after a restart has its full time again, at the next restart, too", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take("w1");
+    for (const _ of [1, 2, 3]) {
+      await restartsAt(e, 25_000);
+      await e.ping("w1", id);
+    }
+    await restartsAt(e, 29_000);
+    await restartsAt(e, 29_000);
+    expect(await e.get(`status/${id}`)).toMatchObject({ status: "IN_PROGRESS" });
+    await restartsAt(e, 1_000);
+    expect(await e.get(`status/${id}`)).toMatchObject({ status: "IN_QUEUE", retries: 1 });
   });
 
   it("that says it works on nothing loses the job that never reached it", async () => {

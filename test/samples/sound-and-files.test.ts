@@ -4,7 +4,7 @@ import { concat } from "../../src/json/concat.ts";
 import { encodeFlac } from "../../src/samples/media/flac.ts";
 import { encodeOgg } from "../../src/samples/media/ogg.ts";
 import { contentTypes, render } from "../../src/samples/media/render.ts";
-import { sampleRate, speak, speechSeconds } from "../../src/samples/media/voice.ts";
+import { sampleRate, speak, speechSeconds, syllablesOf } from "../../src/samples/media/voice.ts";
 import { encodeWav } from "../../src/samples/media/wav.ts";
 import { bundledWebp } from "../../src/samples/media/webp.ts";
 import { loadZlib } from "../../src/samples/media/zlib.ts";
@@ -22,6 +22,11 @@ const say = (said: string) => speak({ text: said });
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
 describe("speech", () => {
+  it("rises at the end of a question, wherever it stands", () => {
+    const voiced = syllablesOf("is it so? it is.").filter(({ vowel }) => vowel);
+    expect(voiced.map(({ rises }) => rises)).toEqual([false, false, true, false, false]);
+  });
+
   it.each([
     ["", 1, 0.5],
     ["hi", 1, 0.5],

@@ -2,7 +2,7 @@
 import { createExecutionContext } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { app } from "../../src/app.ts";
-import type { SettingName } from "../../src/config.ts";
+import type { SettingName } from "../../src/settings.ts";
 
 /** Where the Worker of the tests is reached. */
 export const origin = "https://sluice.test";

@@ -19,6 +19,7 @@ interface Entry {
 
 /** What a newcomer reads first; any other file comes after, by its name. */
 const order = [
+  "client",
   "clients",
   "media",
   "uploads",

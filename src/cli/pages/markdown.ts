@@ -92,8 +92,9 @@ function headingOf(line: string, context: Context): string {
   const [, marks = "", text = ""] = heading.exec(line) ?? [];
   const plain = text.replaceAll(/[`*]|\[([^\]]*)\]\([^)]*\)/g, "$1");
   const slug = slugOf(plain);
-  const same = context.headings.filter(({ id }) => id === slug || id.startsWith(`${slug}-`)).length;
-  const id = same === 0 ? slug : `${slug}-${same}`;
+  const isTaken = (wanted: string) => context.headings.some(({ id }) => id === wanted);
+  let id = slug;
+  for (let same = 1; isTaken(id); same++) id = `${slug}-${same}`;
   const level = marks.length;
   context.headings.push({ level, text: plain, id });
   const anchor = level === 1 ? "" : ` <a class="anchor" href="#${id}" aria-label="Link to ${escapeHtml(plain)}">#</a>`;

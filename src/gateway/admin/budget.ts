@@ -74,6 +74,10 @@ function render({ ceilings, day, month }: BudgetState): z.output<typeof budgetAn
     leasedUsd: microUsdAsUsd(leasedMicroUsd),
     resetsAt: new Date(endsAt).toISOString(),
   });
-  const limits = { dayUsd: inUsd(ceilings.dayMicroUsd), monthUsd: inUsd(ceilings.monthMicroUsd) };
-  return { ...limits, day: period(day), month: period(month) };
+  return {
+    dayUsd: inUsd(ceilings.dayMicroUsd),
+    monthUsd: inUsd(ceilings.monthMicroUsd),
+    day: period(day),
+    month: period(month),
+  };
 }

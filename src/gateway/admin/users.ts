@@ -1,5 +1,6 @@
 // `/admin/users/:user`: a user's plan, rules and grants, what is used of them, and a fresh start.
 import * as z from "zod";
+import { repeated } from "../../durable/remote.ts";
 import { Problem } from "../../errors.ts";
 import type { Call } from "../call.ts";
 import { gatewayRoute } from "../gateway-route.ts";
@@ -8,7 +9,7 @@ import { readControl } from "../operator-settings/control-reader.ts";
 import { demandKnown } from "../operator-settings/known-names.ts";
 import { plansOf } from "../operator-settings/plans.ts";
 import { microUsd, planNameSchema, rulesSchema, units } from "../operator-settings/rules.ts";
-import type { AccountSettings, Grant } from "../quota/account-settings.ts";
+import { changed, type Grant, type SettingsChange } from "../quota/account-settings.ts";
 import { microUsdAsUsd } from "../quota/amounts.ts";
 import { meterOf, orUnavailable } from "../quota/meter-stub.ts";
 import { endOf } from "../quota/periods.ts";
@@ -83,7 +84,7 @@ export const userRoutes = [
     [],
     async (call, { params: { user }, json: change }) => {
       await demandKnown(call, change);
-      await changeUser(call, user, (settings) => applied(settings, change));
+      await changeUser(call, user, change);
       return describeUser(call, user);
     },
   ),
@@ -92,11 +93,9 @@ export const userRoutes = [
     [],
     async (call, { params: { user }, json: { unit, amount, expiresAt } }) => {
       const end = expiresAt === undefined ? endOf("month", call.exchange.startedAt) : Date.parse(expiresAt);
-      const grant: Grant = { unit, amount: unit === "usd" ? microUsd(amount) : amount, expiresAt: end };
-      await changeUser(call, user, (settings) => ({
-        ...settings,
-        grants: [...settings.grants, grant].slice(-maxGrants),
-      }));
+      const granted = unit === "usd" ? microUsd(amount) : amount;
+      const grant: Grant = { id: crypto.randomUUID(), unit, amount: granted, expiresAt: end };
+      await changeUser(call, user, { grant });
       return describeUser(call, user);
     },
   ),
@@ -128,23 +127,15 @@ function renderTotals(totals: MeterTotals): z.output<typeof countedSchema> {
   return { ...renderSpent(totals), jobs: totals.jobs };
 }
 
-const maxGrants = 50;
-
-async function changeUser({ env }: Call, payer: string, change: (settings: AccountSettings) => AccountSettings) {
-  const meter = meterOf(env, payer);
-  await orUnavailable(meter.settings().then((settings) => meter.configure(change(settings))));
-}
-
-function applied(settings: AccountSettings, { plan, rules }: z.output<typeof changeSchema>): AccountSettings {
-  const next = {
-    plan: plan === undefined ? settings.plan : plan,
-    rules: rules === undefined ? settings.rules : rules,
+/** The meter applies the change by itself; the settings beside it are for one of the previous release. */
+async function changeUser({ env, exchange }: Call, payer: string, change: SettingsChange): Promise<void> {
+  const ask = async () => {
+    const meter = meterOf(env, payer);
+    const settings = changed(await meter.settings(), change, exchange.startedAt);
+    return settings ? meter.configure(settings, change) : "full";
   };
-  return {
-    grants: settings.grants,
-    ...(next.plan != null && { plan: next.plan }),
-    ...(next.rules && { rules: next.rules }),
-  };
+  if ((await orUnavailable(repeated(ask))) === "full")
+    throw new Problem("INVALID_REQUEST", "This user has too many grants.");
 }
 
 async function describeUser(call: Call, payer: string): Promise<Response> {

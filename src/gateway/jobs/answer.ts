@@ -1,6 +1,7 @@
 // A job's answer as its owner sees it: the handle for the upstream's id, and the headers that go with it.
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
+import { usdText } from "../quota/amounts.ts";
 import { keepResult } from "../quota/kept-result.ts";
 import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { handedOut } from "./handed-out.ts";
@@ -62,11 +63,6 @@ export async function answerJob(
 ): Promise<Response> {
   const { presented, costMicroUsd } = await presentJob(call, answer, job, handle, seen);
   const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (isFinal(answer.status) && costMicroUsd !== undefined) headers["X-Cost"] = formatUsd(costMicroUsd);
+  if (isFinal(answer.status) && costMicroUsd !== undefined) headers["X-Cost"] = usdText(costMicroUsd);
   return new Response(JSON.stringify(presented), { headers });
-}
-
-/** Decimal, without an exponent and without trailing zeros. */
-export function formatUsd(microUsd: number): string {
-  return (microUsd / 1e6).toFixed(6).replace(/\.?0+$/, "") || "0";
 }

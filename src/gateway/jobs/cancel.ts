@@ -6,21 +6,30 @@ import { answerOpened, followJob, ownJob } from "./follow.ts";
 import { handedOut } from "./handed-out.ts";
 import type { JobRef } from "./handle.ts";
 import { type JobCall, jobKey, mayShare } from "./job-call.ts";
+import { readFacts } from "./large-answer.ts";
 import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
 
 export async function cancel(call: JobCall): Promise<Response> {
   const job = ownJob(call);
   const cached = await cachedJob(call, job);
-  if (cached) return Response.json(cached);
+  if (cached) return Response.json({ id: cached.id, status: cached.status });
   const left = await leaveShared(call, job);
-  if (left === "over") return followJob(call, job, call.handle);
+  if (left === "over") return briefly(call, await followJob(call, job, call.handle));
   if (left !== "alone") {
     logJob(call.exchange, "CANCELLED");
     return Response.json({ id: call.handle, status: "CANCELLED" });
   }
   await handedOut.flush(call, job);
-  return answerOpened(call, await call.upstream.cancel(job.upstreamId), job, call.handle);
+  return briefly(call, await answerOpened(call, await call.upstream.cancel(job.upstreamId), job, call.handle));
+}
+
+/** Read to its end, since that settles the job. What it made is asked for by its status. */
+async function briefly({ upstream }: JobCall, whole: Response): Promise<Response> {
+  const reader = whole.body?.getReader({ mode: "byob" });
+  const { job } = reader ? await readFacts({ head: new Uint8Array(), reader }, upstream) : {};
+  if (!job) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not a job.");
+  return new Response(JSON.stringify({ id: job.id, status: job.status }), whole);
 }
 
 /**
@@ -38,8 +47,15 @@ export async function leaveShared(call: JobCall, { upstreamId, admission }: JobR
   links.detached(admission, now);
   // The leader's reservation stays until the job's real end: it pays for the picture that the others get.
   if (left !== "joined") return left;
-  const cancelled = { admission, upstreamId, status: "CANCELLED", costMicroUsd: 0 } as const;
-  const settling = call.meter.settle({ ...cancelled, askedAt: now, seenAt: now, completedAt: now });
+  const settling = call.meter.settle({
+    admission,
+    upstreamId,
+    status: "CANCELLED",
+    costMicroUsd: 0,
+    askedAt: now,
+    seenAt: now,
+    completedAt: now,
+  });
   call.waitUntil(settling.catch(logUnsettled));
   return left;
 }

@@ -1,4 +1,5 @@
 // One event of an OpenAI stream: how much text it hands out, and what it says of cost or usage.
+import { isObject } from "../../json/is-object.ts";
 import { bytesOfText } from "../quota/text-bytes.ts";
 
 export interface EventUsage {
@@ -60,8 +61,4 @@ function textBytesOf(value: unknown): number {
   let bytes = 0;
   for (const name in value) if (!labels.has(name)) bytes += textBytesOf(value[name]);
   return bytes;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,6 +2,7 @@
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../json/byte-reader.ts";
+import { refusal } from "../identity/scope.ts";
 import { endedJob, type KeptResult, keptResult, provenName } from "../quota/kept-result.ts";
 import type { KnownEnd } from "../quota/metering.ts";
 import type { Answered } from "../upstream/upstream.ts";
@@ -23,8 +24,10 @@ export function ownJob(call: JobCall): JobRef {
   return job;
 }
 
-/** With a `ttl` the job's life is shortened or prolonged, unless others share the job. */
+/** With a `ttl` the job's life is shortened or prolonged, unless others share the job: who may cancel it may do so. */
 export async function status(call: JobCall, ttlMs?: number): Promise<Response> {
+  const refused = ttlMs === undefined ? undefined : refusal(call.principal, "cancel", call.target.name);
+  if (refused) throw refused;
   const job = ownJob(call);
   const isAlone = ttlMs !== undefined && (await isUnshared(call, job));
   return followJob(call, job, call.handle, undefined, isAlone ? ttlMs : undefined);
@@ -80,7 +83,13 @@ async function fromKept(call: JobCall, job: JobRef, handle: string, error: unkno
   const reading = Promise.all(names.map((name) => keptResult(call.env.IMAGES, name)));
   const [kept, known] = await Promise.all([call.timed("kv", reading), call.meter.lastWord(names)]);
   const end = owedEnd(known) ?? keptEnd(kept, known) ?? bareEnd(known);
-  if (!end) throw error;
+  if (!end) {
+    // The meter takes it for open, and asks the upstream soon: its place is free then.
+    if (known?.newest !== undefined && known.status === undefined) {
+      call.waitUntil(call.meter.lookAgain({ admission, upstreamId }).catch(logUnsettled));
+    }
+    throw error;
+  }
   return answerJob(call, end, job, handle, { askedAt: 0 });
 }
 
@@ -109,6 +118,8 @@ function bareEnd(known: KnownEnd | undefined): UpstreamJob | undefined {
 /** Chunks pass untouched: they carry no id. The payer's meter hears of the first before it leaves. */
 export async function stream(call: JobCall, waitMs: number, format: string | undefined): Promise<Response> {
   const job = ownJob(call);
+  // What the upstream tells is taken: a HEAD, which has no body, would lose it.
+  if (call.request.method === "HEAD") return new Response(null, { headers: { "Content-Type": "application/json" } });
   const cached = cachedJob(call, job);
   if (cached) return Response.json(format === "array" ? [] : { status: (await cached).status, stream: [] });
   const answered = await call.upstream.stream(job.upstreamId, waitMs, call.request.signal);

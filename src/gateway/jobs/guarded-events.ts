@@ -2,7 +2,7 @@
 //
 // It begins in a slow mode: each piece is searched before it leaves. This also bounds how much waits for a slow client.
 // After some small pieces the runtime pipes the stream itself, at a fraction of the CPU, and we read a copy (`tee`). In
-// that mode a key in the stream is found late: a part of what follows it may have left already.
+// that mode a key in the stream is found late: it may have left already, and some of what follows it.
 
 import { WatchedWriter } from "../../http/watched-writer.ts";
 import type { SecretSearch } from "../../json/secret-search.ts";

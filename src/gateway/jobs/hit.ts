@@ -2,8 +2,9 @@
 // before, or sends an idempotency key.
 import { Problem } from "../../errors.ts";
 import type { Reusable } from "../media/image-cache.ts";
+import { usdText } from "../quota/amounts.ts";
 import { idempotencyOf, payerTerms } from "./admit-request.ts";
-import { formatUsd, originOf } from "./answer.ts";
+import { originOf } from "./answer.ts";
 import { handlesOf } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
@@ -44,6 +45,6 @@ export async function answerHit(
   call.exchange.costMicroUsd = 0;
   call.exchange.cache = "HIT";
   const ageSeconds = Math.max(0, Math.floor((now - link.media.completedAt) / 1000));
-  const headers = { Age: String(ageSeconds), "X-Cache": "HIT", "X-Cost": formatUsd(0) };
+  const headers = { Age: String(ageSeconds), "X-Cache": "HIT", "X-Cost": usdText(0) };
   return Response.json({ id, ...answer }, { headers });
 }

@@ -1,7 +1,9 @@
 // The answer that the Idempotency-Key of an OpenAI call stands for once it was given: kept for a day, as it was.
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
+import { answersWithinMs } from "../../durable/remote.ts";
 import { Problem } from "../../errors.ts";
+import { inTime } from "../../isolate/in-time.ts";
 import type { Replay } from "../quota/metering.ts";
 import { admittedAt } from "./admission-id.ts";
 
@@ -30,8 +32,8 @@ type Kept = z.infer<typeof keptSchema>;
 
 /**
  * Called before the meter is told of the end, so that an answer is there once the meter says that the call is over. For
- * a missing or too large answer only an empty entry is kept. If KV fails the answer is lost, but its idempotency key
- * still starts no second call.
+ * a missing or too large answer only an empty entry is kept. If KV fails, or takes too long, the answer is lost, but its
+ * idempotency key still starts no second call.
  */
 export async function keepAnswer(
   answers: KVNamespace,
@@ -42,7 +44,8 @@ export async function keepAnswer(
   const { status, contentType, bytes } = kept ?? {};
   const metadata = { status, contentType, size: bytes?.byteLength };
   try {
-    await answers.put(answerKey(admission), bytes ?? "", { expirationTtl: keptSeconds, metadata });
+    const put = answers.put(answerKey(admission), bytes ?? "", { expirationTtl: keptSeconds, metadata });
+    await inTime(answersWithinMs.comfort, put);
   } catch {
     console.warn(JSON.stringify({ binding: "IMAGES", problem: "an answer was not kept", admission }));
   }
@@ -54,7 +57,8 @@ export async function repeatAnswer(
   { admission, endedAt = admittedAt(admission) + limits.waitMs.max }: Pick<Replay, "admission" | "endedAt">,
   now: number,
 ): Promise<Response> {
-  const { value, metadata } = await answers.getWithMetadata(answerKey(admission), "arrayBuffer").catch(() => {
+  const reading = answers.getWithMetadata(answerKey(admission), "arrayBuffer");
+  const { value, metadata } = await inTime(answersWithinMs.comfort, reading).catch(() => {
     throw notRead;
   });
   const { data: kept } = keptSchema.safeParse(metadata);

@@ -168,8 +168,8 @@ async function concludeSeen(
   const ending = endingOf(answer, call.target, { upstreamId, admission }, at);
   logJob(call.exchange, answer.status);
   if (ending && ending.costMicroUsd !== null) call.exchange.costMicroUsd = ending.costMicroUsd;
-  const ended = { ...jobKey(call), known: call.target.model, upstreamId, admission, ending };
-  const { kept } = await call.images.links.present(answer, { ...ended, partly: true }, undefined, at.seenAt);
+  const ended = { ...jobKey(call), known: call.target.model, upstreamId, admission, ending, partly: true };
+  const { kept } = await call.images.links.present(answer, ended, undefined, at.seenAt);
   return ending && { answer, ending: { ...ending, media: kept } };
 }
 

@@ -1,8 +1,10 @@
 // The body of an OpenAI call: checked by the schema of its route, priced, and what goes upstream in its place.
+
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import { bodyProblem } from "../../http/body-problem.ts";
+import { isObject } from "../../json/is-object.ts";
 import { type ObjectSummary, scanObject, type Tail } from "../../json/object-scan.ts";
 import { type Fault, readChat, reserveChat } from "../../models/index.ts";
 import type { KeyedBody } from "./admit-request.ts";
@@ -162,8 +164,4 @@ function brokenOff(fault: string, limitBytes: number): Problem {
     default:
       return bodyProblem(fault as "not-json", limitBytes);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

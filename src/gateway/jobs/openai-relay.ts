@@ -1,12 +1,12 @@
 // One admitted OpenAI call, from its relay to its settlement: the answer as it comes, paid by what it says it cost.
 import { limits } from "../../contract/limits.ts";
 import { asProblem, renderOpenAiProblem } from "../../errors.ts";
+import { usdText } from "../quota/amounts.ts";
 import { claimsOf } from "../quota/claims.ts";
 import type { Ending } from "../quota/metering.ts";
 import type { Answered } from "../upstream/upstream.ts";
 import { readObject } from "../upstream/upstream-answer.ts";
 import type { OpenAiCall } from "../upstream/upstream-client.ts";
-import { formatUsd } from "./answer.ts";
 import { GuardedEvents } from "./guarded-events.ts";
 import type { JobCall } from "./job-call.ts";
 import { type GivenAnswer, keepAnswer, keptBytes } from "./kept-answer.ts";
@@ -60,9 +60,9 @@ export class OpenAiRelay {
     });
     const accept = `${jsonType}, ${eventsType}`;
     const leaving = this.#leaving && { signal: this.#leaving };
-    const sending = { body, ...(upload && { sent: upload.sent }), ...leaving };
+    const sent = { ...asked, accept, body, ...(upload && { sent: upload.sent }), ...leaving };
     try {
-      const answered = await attempt.ask(() => this.#call.upstream.openAi({ ...asked, accept, ...sending }), upload);
+      const answered = await attempt.ask(() => this.#call.upstream.openAi(sent), upload);
       return isEventStream(answered) ? this.#relayEvents(answered) : await this.#relayWhole(answered);
     } catch (error) {
       this.#problem = error;
@@ -101,7 +101,7 @@ export class OpenAiRelay {
     const response = new Response(bytes, { headers: { "Content-Type": jsonType } });
     if (cost === undefined) return response;
     this.#noteCost(cost);
-    response.headers.set("X-Cost", formatUsd(cost));
+    response.headers.set("X-Cost", usdText(cost));
     return response;
   }
 
@@ -134,8 +134,15 @@ export class OpenAiRelay {
   #tellGoesOn(): Promise<unknown> {
     const { admission } = this.#admitted;
     const now = Date.now();
-    const goesOn = { admission, upstreamId: null, status: "IN_PROGRESS", costMicroUsd: null } as const;
-    return this.#call.meter.settle({ ...goesOn, askedAt: now, seenAt: now, completedAt: now });
+    return this.#call.meter.settle({
+      admission,
+      upstreamId: null,
+      status: "IN_PROGRESS",
+      costMicroUsd: null,
+      askedAt: now,
+      seenAt: now,
+      completedAt: now,
+    });
   }
 
   /** Keeps the answer before settling: once the meter says that the call is over, its answer must be there. */

@@ -1,7 +1,8 @@
 // A user's own jobs of a model: listed, and cancelled while they wait. The operator sees and purges all.
 import { inTurns } from "../../isolate/in-turns.ts";
 import { orUnavailable } from "../quota/meter-stub.ts";
-import type { MeteredJob } from "../quota/metering.ts";
+import type { Ending, MeteredJob } from "../quota/metering.ts";
+import type { Answered } from "../upstream/upstream.ts";
 import { openJob, readJob, readObject } from "../upstream/upstream-answer.ts";
 import { presentJob } from "./answer.ts";
 import { leaveShared } from "./cancel.ts";
@@ -9,6 +10,8 @@ import { handlesOf } from "./handle.ts";
 import { type JobCall, jobKey } from "./job-call.ts";
 
 const purgedAtOnce = 50;
+/** How many open jobs a purge asks the upstream about: those that run are passed over. */
+const askedOfPurge = 200;
 const callsAtOnce = 6;
 /** How many open jobs of a page the upstream is asked about. */
 const askedOfPage = 20;
@@ -24,7 +27,9 @@ export async function requests(call: JobCall, offset: number, limit: number): Pr
   const now = new Map<string, string>();
   await inTurns(open, callsAtOnce, async (job) => now.set(job.admission, await statusOf(call, job)));
   const listed = jobs.map((job) => {
-    const id = job.upstreamId && handles.mint({ owner, model }, { ...job, upstreamId: job.upstreamId });
+    // A call of OpenAI's has no job that could be followed, but clients read an id in each row.
+    const { upstreamId, admission } = job;
+    const id = upstreamId === null ? admission : handles.mint({ owner, model }, { upstreamId, admission });
     return { ...describe(job), ...(now.has(job.admission) && { status: now.get(job.admission) }), id };
   });
   return Response.json({ requests: listed, total, offset, limit, hasMore: offset + jobs.length < total });
@@ -58,19 +63,31 @@ async function statusOf(call: JobCall, { upstreamId, admission, status }: Metere
 export async function purge(call: JobCall): Promise<Response> {
   if (call.principal.kind === "operator") return Response.json(await readObject(await call.upstream.purgeQueue()));
   const { owner, model } = jobKey(call);
-  const open = await orUnavailable(call.meter.openJobs(owner, model, purgedAtOnce), notListed);
+  const open = await orUnavailable(call.meter.openJobs(owner, model, askedOfPurge), notListed);
   const bound = open.flatMap((job) => (job.upstreamId === null ? [] : [{ ...job, upstreamId: job.upstreamId }]));
-  const cancelled = await inTurns(bound, callsAtOnce, (job) => cancelWaiting(call, job));
-  return Response.json({ removed: cancelled.filter(Boolean).length, status: "completed" });
+  let [tried, removed] = [0, 0];
+  while (bound.length > 0 && tried < purgedAtOnce) {
+    const turn = bound.splice(0, Math.min(callsAtOnce, purgedAtOnce - tried));
+    const became = await Promise.all(turn.map((job) => cancelWaiting(call, job)));
+    tried += became.filter((isCancelled) => isCancelled !== undefined).length;
+    removed += became.filter(Boolean).length;
+  }
+  return Response.json({ removed, status: "completed" });
 }
 
-async function cancelWaiting(call: JobCall, job: MeteredJob & { upstreamId: string }): Promise<boolean> {
-  const { upstream } = call;
+/** Undefined where it does not wait. */
+async function cancelWaiting(call: JobCall, job: MeteredJob & { upstreamId: string }): Promise<boolean | undefined> {
+  const { upstream, meter } = call;
   try {
-    const { status } = await readJob(await upstream.status(job.upstreamId));
-    if (status !== "IN_QUEUE") return false;
+    const asked = await upstream.status(job.upstreamId);
+    const { status } = await readJob(asked);
+    if (status !== "IN_QUEUE") {
+      // The meter names it last from now on.
+      if (status === "IN_PROGRESS" && job.status !== status) meter.bind(seenRunning(job, asked));
+      return undefined;
+    }
     const left = await leaveShared(call, job);
-    if (left !== "alone") return left === "lead" || left === "joined";
+    if (left !== "alone") return left !== "over";
     const answered = await upstream.cancel(job.upstreamId);
     const handle = handlesOf(call.config).mint(jobKey(call), job);
     const { presented } = await presentJob(call, await readJob(answered), job, handle, answered);
@@ -78,4 +95,9 @@ async function cancelWaiting(call: JobCall, job: MeteredJob & { upstreamId: stri
   } catch {
     return false;
   }
+}
+
+function seenRunning({ admission, upstreamId }: MeteredJob, { askedAt }: Answered): Ending {
+  const seenAt = Date.now();
+  return { admission, upstreamId, status: "IN_PROGRESS", costMicroUsd: null, askedAt, seenAt, completedAt: seenAt };
 }

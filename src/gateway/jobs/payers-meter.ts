@@ -217,7 +217,7 @@ function meterAway(): Problem {
   return new Problem("METER_UNAVAILABLE", "Your quota cannot be checked at the moment.", { "Retry-After": "1" });
 }
 
-/** The meter's own alarm will ask the upstream: nothing is lost but time. */
+/** The meter's own alarm asks the upstream about a job, and assumes what an OpenAI call cost, which has no id to ask by. */
 export function logUnsettled(error: unknown): void {
   console.warn(JSON.stringify({ settle: "left to the meter's alarm", error: nameOfFault(error) }));
 }

@@ -1,6 +1,6 @@
 // A request's body at the gateway's door: held where it is small, handed over where it is not, refused where it is too large.
 import { isSmall, parseJson, readHead, readSmall } from "../../http/body.ts";
-import { bodyProblem } from "../../http/body-problem.ts";
+import { bodyProblem, refuseEncoded } from "../../http/body-problem.ts";
 import { faultOf } from "../../json/body-fault.ts";
 import { type ByteSource, statedLength } from "../../json/byte-reader.ts";
 
@@ -16,6 +16,7 @@ export interface LargeBody {
 }
 
 export async function openBody(request: Request, limitBytes: number): Promise<OpenedBody> {
+  refuseEncoded(request);
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw bodyProblem("too-large", limitBytes);
   const head = isSmall(request) ? await readSmall(request) : await readHead(request, wholeBytes);

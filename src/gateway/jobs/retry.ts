@@ -1,5 +1,7 @@
 // Runs a failed job again: as the same upstream job if the caller has it alone, as a new one if others share it.
 import { Problem } from "../../errors.ts";
+import type { MeteredJob } from "../quota/metering.ts";
+import type { Answered } from "../upstream/upstream.ts";
 import { readJob } from "../upstream/upstream-answer.ts";
 import { newAdmission } from "./admission-id.ts";
 import { payerTerms } from "./admit-request.ts";
@@ -57,7 +59,10 @@ async function runAgain(call: JobCall, job: JobRef): Promise<Response> {
   } as const;
   const ran = await metered(call, request, async (attempt) => {
     const answered = await attempt.ask(() => upstream.retry(job.upstreamId));
-    return { answer: await readJob(answered), askedAt: answered.askedAt };
+    const answer = await readJob(answered).catch((error: unknown) => {
+      throw isRefusedForState(answered, error, known) ? notFailed : error;
+    });
+    return { answer, askedAt: answered.askedAt };
   });
   if ("replay" in ran) throw notFailed;
   const { answer, askedAt } = ran.done;
@@ -67,6 +72,13 @@ async function runAgain(call: JobCall, job: JobRef): Promise<Response> {
   const response = await answerJob(call, answer, job, call.handle, { askedAt });
   setQuota(response.headers, ran.quota);
   return response;
+}
+
+/** A retry has no body that could be at fault. What the upstream has forgotten, the meter may know the end of. */
+function isRefusedForState({ response }: Answered, error: unknown, known: MeteredJob | undefined): boolean {
+  if (!(error instanceof Problem)) return false;
+  if (error.code === "JOB_NOT_FOUND") return known?.status === "COMPLETED" || known?.status === "CANCELLED";
+  return error.code === "UPSTREAM_INVALID" && (response.status === 400 || response.status === 409);
 }
 
 /** What the upstream gives a job by default; a retry is asked about soon enough for a sync job's retention. */

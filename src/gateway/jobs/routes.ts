@@ -105,8 +105,9 @@ export function jobRoutes(findUpstream: FindUpstream): GatewayRoute[] {
             method === "get"
               ? "OpenAI's list of models, v1/models; metered: whatever an endpoint of the operator's lets read"
               : "OpenAI's calls: v1/chat/completions, and whatever an endpoint of the operator's serves",
-          ...(method === "post" && { body: z.looseObject({}) }),
+          ...(method === "post" && { body: z.looseObject({}), streams: true }),
           answer: z.looseObject({}),
+          errorShape: "openai",
           errors: [...meteredErrors, "NOT_FOUND", "ANSWER_NOT_KEPT"],
         },
         asUser("openai"),
@@ -142,7 +143,11 @@ export function jobRoutes(findUpstream: FindUpstream): GatewayRoute[] {
       asUser("cancel"),
       cancel,
     ),
-    route({ ...operations.retry, access: "user", errors: [...meteredErrors, "JOB_NOT_FOUND"] }, asUser("retry"), retry),
+    route(
+      { ...operations.retry, access: "user", errors: [...meteredErrors, "JOB_NOT_FOUND", "NOT_RETRYABLE"] },
+      asUser("retry"),
+      retry,
+    ),
     route({ ...asking, ...operations.health }, asUser("health"), (call) => numbers(call, "health")),
     route({ ...asking, ...operations.metrics }, asUser("health"), (call) => numbers(call, "metrics")),
     route({ ...asking, ...operations.purge, summary: "Cancel your waiting jobs" }, asUser("purge-queue"), purge),

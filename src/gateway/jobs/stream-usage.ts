@@ -32,6 +32,8 @@ export class StreamUsage {
   #said: EventUsage["said"];
   /** Text came after the last stated cost or usage, so that one is too low. */
   #saidMore = false;
+  /** The last one came with text, as a count of what was written so far: perhaps of one choice of several. */
+  #isInterim = false;
   #isCut = false;
   #kept: Uint8Array[] | undefined = [];
 
@@ -114,6 +116,7 @@ export class StreamUsage {
     if (!said) return;
     this.#said = said;
     this.#saidMore = false;
+    this.#isInterim = textBytes > 0;
   }
 
   /** Assumes that the unseen bytes were all there, with as much text as the seen ones. */
@@ -127,7 +130,8 @@ export class StreamUsage {
   bill(target: CalledModel, requestBytes: number): Bill {
     const said = this.#said && costOf(this.#said, target);
     const price = target.model?.tokens;
-    if (said !== undefined && (!this.#saidMore || !price)) return { costMicroUsd: said };
+    const isTotal = !this.#saidMore && !(this.#isInterim && this.#isCut);
+    if (said !== undefined && (isTotal || !price)) return { costMicroUsd: said };
     if (!price) return { costMicroUsd: null };
     const written = Math.max(this.#pieces, Math.ceil(this.#textBytes / bytesPerToken));
     const seen = price.cost(Math.ceil(requestBytes / bytesPerToken), written);

@@ -9,10 +9,10 @@ import { statedLength } from "../../json/byte-reader.ts";
 import { type GatewayRoute, gatewayRoutesFor } from "../gateway-route.ts";
 import { newAdmission } from "../jobs/admission-id.ts";
 import { payerTerms } from "../jobs/admit-request.ts";
-import { formatUsd } from "../jobs/answer.ts";
 import { type FindUpstream, JobCall, survivesDisconnect } from "../jobs/job-call.ts";
 import { setQuota } from "../jobs/quota-headers.ts";
 import { asUser, meteredErrors } from "../jobs/routes.ts";
+import { usdText } from "../quota/amounts.ts";
 import { logRefusedKey, refusalOf } from "../upstream/own-keys.ts";
 
 /** The balancer waits for a worker, and then for its answer; beyond that it has lost the call. */
@@ -57,25 +57,34 @@ async function balance(call: JobCall): Promise<Response> {
     const ending = { admission, upstreamId: null, status, costMicroUsd, askedAt, seenAt, completedAt: seenAt };
     meter.bind(ending);
   };
+  let answered: Response | undefined;
   try {
-    const { response, ended } = await passOnWithKey(call);
+    const { response, ended } = await passOnWithKey(call, (answer) => {
+      answered = answer;
+    });
     const isServed = response.status < 400;
     exchange.logAfter = ended;
     call.waitUntil(ended.then(() => end(isServed)));
-    if (isServed) response.headers.set("X-Cost", formatUsd(maxMicroUsd));
+    if (isServed) response.headers.set("X-Cost", usdText(maxMicroUsd));
     if ("quota" in admitted) setQuota(response.headers, admitted.quota);
     return response;
   } catch (error) {
-    // If the client left, a worker was at work: the call is charged. For any other broken call it is unknown whether a
-    // worker got it.
-    if (request.signal.aborted) end(true);
-    else if (error instanceof Problem && error.code !== "UPSTREAM_UNREACHABLE") meter.release(admission);
+    const code = error instanceof Problem ? error.code : "UPSTREAM_UNREACHABLE";
+    // A worker served what we refuse or lost of its answer, and was at work if the client left. For a call that was cut
+    // before its answer it is unknown whether a worker got it; one that takes too long costs nothing, as the balancer's
+    // own 524.
+    const isServed = answered !== undefined && answered.status < 400;
+    if (request.signal.aborted || isServed) end(true);
+    else if (code !== "UPSTREAM_UNREACHABLE") meter.release(admission);
     else meter.doubt(admission);
     throw error;
   }
 }
 
-async function passOnWithKey({ request, upstream, config, target }: JobCall): Promise<Passed> {
+async function passOnWithKey(
+  { request, upstream, config, target }: JobCall,
+  note: (answer: Response) => void,
+): Promise<Passed> {
   const { base, key, send } = upstream.balancer(config.upstream);
   const wanted = request.headers.get("X-Runpod-Worker-Id");
   const passed = await passOn({
@@ -83,7 +92,11 @@ async function passOnWithKey({ request, upstream, config, target }: JobCall): Pr
     base,
     mount: `/lb/${target.name}`,
     own: { Authorization: `Bearer ${key}`, ...(wanted !== null && { "X-Runpod-Worker-Id": wanted }) },
-    send,
+    send: async (url, init) => {
+      const answer = await send(url, init);
+      note(answer);
+      return answer;
+    },
     limitMs,
     // A real balancer may pass our key on to workers, so their answers are searched for it. The embedded one does not.
     secrets: config.upstream.kind === "remote" ? upstream.keySearch : undefined,

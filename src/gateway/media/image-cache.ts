@@ -1,6 +1,8 @@
 // What KV keeps: `media/<key>`, where a link leads, and `reuse/<scope>/<hash>`, which request has been answered before.
 import * as z from "zod";
+import { answersWithinMs } from "../../durable/remote.ts";
 import { nameOfFault } from "../../errors.ts";
+import { inTime } from "../../isolate/in-time.ts";
 import { type Media, mediaSchema } from "./media.ts";
 import { endOf, mediaKeySchema } from "./media-key.ts";
 
@@ -64,7 +66,8 @@ export class ImageCache {
    * link itself for a while.
    */
   async linkState(key: string): Promise<LinkState | undefined> {
-    const state = await this.#kv.get(linkCacheKey(key), { cacheTtl: cacheMs / 1000 });
+    const reading = this.#kv.get(linkCacheKey(key), { cacheTtl: cacheMs / 1000 });
+    const state = await inTime(answersWithinMs.comfort, reading);
     return linkStates.find((known) => known === state);
   }
 
@@ -86,10 +89,11 @@ export class ImageCache {
     await this.#kv.put(key, JSON.stringify(value), { expiration: expirationOf(expiresAt, now) });
   }
 
-  /** An entry that cannot be read counts as a miss: reuse is optional. */
+  /** An entry that cannot be read, or not in time, counts as a miss: reuse is optional. */
   async #read<T>(key: string, schema: z.ZodType<T>, maxAgeMs: number): Promise<T | undefined> {
     try {
-      const value = await this.#kv.get(key, { type: "json", cacheTtl: maxAgeMs / 1000 });
+      const reading = this.#kv.get(key, { type: "json", cacheTtl: maxAgeMs / 1000 });
+      const value = await inTime(answersWithinMs.comfort, reading);
       return value === null ? undefined : schema.parse(value);
     } catch (error) {
       console.warn(JSON.stringify({ binding: "IMAGES", problem: "an entry was not read", error: nameOfFault(error) }));

@@ -3,6 +3,7 @@ import type { Config } from "../../config.ts";
 import { answersWithinMs, type Remote } from "../../durable/remote.ts";
 import { nameOfFault, Problem } from "../../errors.ts";
 import { BoundedMemory } from "../../isolate/bounded-memory.ts";
+import { inTime } from "../../isolate/in-time.ts";
 import type { Model, ModelInput } from "../../models/model.ts";
 import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { ImageCache, isShared, type LinkState, type Reusable } from "./image-cache.ts";
@@ -102,11 +103,11 @@ export class Reuse {
     return { link, isNew };
   }
 
-  /** False if KV refuses it: then the link must not be handed out, since it would lead nowhere. */
+  /** False if KV refuses it, or says nothing in time: then the link must not be handed out, since it would lead nowhere. */
   async keep({ key, media }: MediaEntry, now: number): Promise<boolean> {
     try {
-      await this.#cache.put(key, media, now);
-      await this.#cache.setLinkState(key, "kept", now);
+      const kept = this.#cache.put(key, media, now).then(() => this.#cache.setLinkState(key, "kept", now));
+      await inTime(answersWithinMs.comfort, kept);
     } catch (error) {
       console.warn(JSON.stringify({ binding: "IMAGES", problem: "a link was not kept", error: nameOfFault(error) }));
       return false;

@@ -1,5 +1,5 @@
 // The built-in plans, as data. An operator's plan of the same name overrides one.
-import type { BuiltInPlan } from "../../config.ts";
+import type { BuiltInPlan } from "../../settings.ts";
 import type { ControlView } from "./control-view.ts";
 import type { Rule } from "./rules.ts";
 

@@ -5,6 +5,8 @@ import type { Rule } from "../operator-settings/rules.ts";
 import type { PlanClaim } from "./metering.ts";
 
 export interface Grant {
+  /** One that is told twice counts once. Absent in those of an older version. */
+  readonly id?: string;
   readonly unit: Rule["unit"];
   /** Requests, jobs or micro-USD. */
   readonly amount: number;
@@ -17,6 +19,24 @@ export interface AccountSettings {
   /** Override the plan's rules. */
   readonly rules?: readonly Rule[];
   readonly grants: readonly Grant[];
+}
+
+/** What an operator's call says; what it leaves out stays, null is taken back. */
+export interface SettingsChange {
+  readonly plan?: string | null | undefined;
+  readonly rules?: readonly Rule[] | null | undefined;
+  readonly grant?: Grant;
+}
+
+const maxGrants = 50;
+
+/** Undefined where there is no room for another grant. */
+export function changed(current: AccountSettings, change: SettingsChange, now: number): AccountSettings | undefined {
+  const { plan = current.plan, rules = current.rules, grant } = change;
+  const others = current.grants.filter(({ id, expiresAt }) => expiresAt > now && (!grant || id !== grant.id));
+  const grants = grant ? [...others, grant] : others;
+  if (grants.length > maxGrants) return undefined;
+  return { grants, ...(plan != null && { plan }), ...(rules && { rules }) };
 }
 
 /** The plan whose rules hold, and who says so. */
@@ -40,7 +60,7 @@ export class Settings {
   }
 
   /** Nothing that the operator set holds any longer. */
-  areUsual(now: number): boolean {
+  hasNoOverrides(now: number): boolean {
     const { plan, rules, grants } = this.#current;
     return plan === undefined && rules === undefined && grants.every(({ expiresAt }) => expiresAt <= now);
   }

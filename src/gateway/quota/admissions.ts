@@ -6,7 +6,7 @@ import { requireAmounts } from "./amounts.ts";
 import { appliedRules, type RuleTarget } from "./applied-rules.ts";
 import { Chain } from "./chain.ts";
 import { writeKeys } from "./counters.ts";
-import { decide, neededOf, type RuleUsage } from "./decide.ts";
+import { decide, neededOf, type RuleUsage, timesAdmitted } from "./decide.ts";
 import { type Job, type JobOperation, notEnded } from "./job.ts";
 import { expiresAt, firstDueAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -46,14 +46,14 @@ export class Admissions {
     if (upstreamId === null && this.#stores.jobs.findOpen(admission)) return inProgress;
     const { status, endedAt } = (upstreamId === null && this.#stores.jobs.find(admission)) || {};
     const isKnown = typeof endedAt === "number" && status !== "TIMED_OUT";
-    const told = { ...(digest !== null && { digest }), ...(isKnown && { endedAt }) };
-    return { admitted: false, replay: { admission, upstreamId, ...told } };
+    const replay = { admission, upstreamId, ...(digest !== null && { digest }), ...(isKnown && { endedAt }) };
+    return { admitted: false, replay };
   }
 
   #admitByRules(request: AdmitRequest, now: number, networkAdmitted: boolean): Verdict {
     const subjects = this.#subjects(request, request.operation, now);
     const usages = this.#usages(subjects, request, now);
-    /** The relay asks twice where the first answer was lost. */
+    /** Told twice, it counts once. */
     if (this.#stores.has(request.admission)) return { admitted: true, quota: rateLimitFields(usages, now) };
     const refusal = refuse(usages, request, now);
     if (refusal) this.#stores.noteClaim(request);
@@ -62,6 +62,10 @@ export class Admissions {
     if (this.#needsLease(request, request.reserveMicroUsd, dayOf(now), now)) return needsLease;
     this.#count(request, subjects, now);
     return { admitted: true, quota: rateLimitFields(usages, now, (usage) => neededOf(usage, request)) };
+  }
+
+  timesAdmitted(request: AdmitRequest, now: number): number {
+    return timesAdmitted(this.#usages(this.#subjects(request, request.operation, now), request, now), request);
   }
 
   #needsLease({ hasCeiling }: Pick<AdmitRequest, "hasCeiling">, added: number, day: number, now: number): boolean {

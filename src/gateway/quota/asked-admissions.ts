@@ -1,4 +1,5 @@
 // Admissions for which another object must be asked: the meter of the caller's /48, or the app's budget (BUDGET).
+import { OneByOne } from "../../isolate/one-by-one.ts";
 import { type Admissions, lost, needsLease, needsNetwork, type Verdict } from "./admissions.ts";
 import type { BudgetSlices } from "./budget-slices.ts";
 import type { Endings } from "./endings.ts";
@@ -24,12 +25,16 @@ export interface AdmittingMeter {
 
 interface Asking {
   readonly day: () => number;
+  /** All that the payer's own rules admit of what waits for the budget. */
+  readonly mostMicroUsd: () => number;
   readonly askNetwork: () => Promise<AdmitAnswer>;
   readonly again: () => Verdict;
 }
 
 export class AskedAdmissions {
   readonly #meter: AdmittingMeter;
+  /** The network is asked for one job at a time: so it is asked for no more than the address's own rules admit. */
+  readonly #ofNetwork = new OneByOne();
 
   constructor(meter: AdmittingMeter) {
     this.#meter = meter;
@@ -37,6 +42,12 @@ export class AskedAdmissions {
 
   /** No promise where nobody else is asked. */
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
+    const verdict = this.#admit(request, false);
+    if (verdict === needsLease) return this.#askAndAdmit(request, verdict);
+    return verdict === needsNetwork ? this.#ofNetwork.run(() => this.#admitInTurn(request)) : verdict;
+  }
+
+  async #admitInTurn(request: AdmitRequest): Promise<AdmitAnswer> {
     const verdict = this.#admit(request, false);
     return typeof verdict === "symbol" ? this.#askAndAdmit(request, verdict) : verdict;
   }
@@ -55,6 +66,7 @@ export class AskedAdmissions {
     let mayHoldShare = false;
     const answer = await this.#askAll(first, reserveMicroUsd, {
       day: () => dayOf(this.#meter.clock()),
+      mostMicroUsd: () => reserveMicroUsd * this.#meter.admissions.timesAdmitted(request, this.#meter.clock()),
       askNetwork: async () => {
         mayHoldShare = true;
         const share = await this.#meter.network.admit(network, request);
@@ -76,15 +88,21 @@ export class AskedAdmissions {
     if (!job) return lost;
     /** Its money counts on the day that it was admitted on. */
     const day = dayOf(job.admittedAt);
-    return this.#askAll(verdict, Math.max(0, amendment.reserveMicroUsd - job.reserved), {
+    const addedMicroUsd = Math.max(0, amendment.reserveMicroUsd - job.reserved);
+    return this.#askAll(verdict, addedMicroUsd, {
       day: () => day,
+      mostMicroUsd: () => addedMicroUsd,
       askNetwork: () => network.amend(job.network ?? "", admission, amendment),
       again: () => again(true),
     });
   }
 
   /** Others are admitted meanwhile, so the rules are asked anew after each answer. */
-  async #askAll(first: Verdict, neededMicroUsd: number, { day, askNetwork, again }: Asking): Promise<AdmitAnswer> {
+  async #askAll(
+    first: Verdict,
+    neededMicroUsd: number,
+    { askNetwork, again, ...asking }: Asking,
+  ): Promise<AdmitAnswer> {
     const { slices, clock, arm } = this.#meter;
     let verdict = first;
     if (verdict === needsNetwork) {
@@ -97,7 +115,7 @@ export class AskedAdmissions {
         const answer = again();
         return typeof answer === "symbol" ? undefined : answer;
       };
-      verdict = await slices.admit({ needed: neededMicroUsd, day, clock, again: admitted });
+      verdict = await slices.admit({ ...asking, needed: neededMicroUsd, clock, again: admitted });
     }
     arm();
     return typeof verdict === "symbol" ? networkAway : verdict;

@@ -5,6 +5,7 @@ import type { Job } from "./job.ts";
 import { dueAt, expiresAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Binding, HandedOut } from "./metering.ts";
+import { oweWebhook } from "./webhook-debt.ts";
 
 export class Bindings {
   readonly #stores: MeterStores;
@@ -42,10 +43,13 @@ export class Bindings {
     /** Most jobs keep the due time that they were admitted with. */
     const isDueAnew = due !== job.dueAt || job.doubtedAt !== null;
     this.#stores.jobs.update(job, isDueAnew ? { ...change, dueAt: due, doubtedAt: null } : change);
-    const { owner, idempotencyKey, admission } = job;
-    if (idempotencyKey !== null) this.#stores.idempotency.bind(owner, idempotencyKey, admission, upstreamId);
+    this.#bindKey(job, upstreamId);
     if (job.retryOf !== null) this.#chain.accept(job, now);
-    if (job.endedAt !== null && job.noticed === 0) this.#stores.oweWebhook(job, now);
+    if (job.endedAt !== null && job.noticed === 0) oweWebhook(this.#stores, job, now);
+  }
+
+  #bindKey({ owner, idempotencyKey, admission }: Job, upstreamId: string | null): void {
+    if (idempotencyKey !== null) this.#stores.idempotency.bind(owner, idempotencyKey, admission, upstreamId);
   }
 
   /**
@@ -54,6 +58,7 @@ export class Bindings {
    */
   #prove(job: Job, upstreamId: string, now: number): void {
     this.#stores.jobs.update(job, { upstreamId, guessed: 0 });
+    this.#bindKey(job, upstreamId);
     if (job.endedAt !== null) this.#stores.debts.owe(job.admission, "untold", now, now);
   }
 
@@ -68,6 +73,8 @@ export class Bindings {
     if (job.boundAt !== null || isOfAnother(job, upstreamId)) return;
     this.#bind(job, upstreamId, now);
     this.#stores.jobs.update(job, { guessed: 1 });
+    // It may be another user's job, to which the key must not lead.
+    this.#bindKey(job, null);
   }
 
   /**
@@ -78,7 +85,9 @@ export class Bindings {
     const named = this.#stores.jobs.find(admission);
     const job = named && this.#chain.newestOf(named);
     if (!job || job.endedAt !== null || isOfAnother(job, upstreamId)) return;
-    const looked = { noticeAt: now, dueAt: dueAt({ ...job, noticeAt: now }, now) };
+    const soon = dueAt({ ...job, noticeAt: now }, now);
+    /** However often it is called: a question that is due stays due. */
+    const looked = { noticeAt: now, dueAt: Math.min(soon, Math.max(job.dueAt, now)) };
     const change = job.boundAt === null ? { ...looked, upstreamId } : looked;
     this.#stores.single(() => this.#stores.jobs.update(job, change));
   }

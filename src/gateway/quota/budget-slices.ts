@@ -24,6 +24,8 @@ type BudgetCalls = Pick<Remote<Budget>, "lease" | "report">;
 
 export interface Wanted {
   readonly needed: number;
+  /** No slice is larger for the sake of others that wait: what is leased is nobody else's for a while. */
+  readonly mostMicroUsd: () => number;
   /** The day that it counts on: today's, or that of the admission that is amended. */
   readonly day: () => number;
   readonly clock: () => number;
@@ -59,14 +61,14 @@ export class BudgetSlices {
    * Asks for slices until `again()` has an answer for this admission. While it returns undefined, another slice is
    * needed.
    */
-  async admit({ needed, day, clock, again }: Wanted): Promise<AdmitAnswer> {
+  async admit({ needed, mostMicroUsd, day, clock, again }: Wanted): Promise<AdmitAnswer> {
     this.#waiting += needed;
     try {
       for (let round = 0; round < maxRounds; round++) {
         const refused = this.#remembered(needed, day(), clock());
         if (refused) return describeRefusal(refused);
         const own = this.#underWay === undefined;
-        this.#underWay ??= this.#lease(needed, day, clock).finally(() => {
+        this.#underWay ??= this.#lease(needed, mostMicroUsd, day, clock).finally(() => {
           this.#underWay = undefined;
         });
         const lease = await this.#underWay;
@@ -82,11 +84,17 @@ export class BudgetSlices {
   }
 
   /** Undefined where the budget cannot be asked: then nothing is admitted. */
-  async #lease(neededMicroUsd: number, dayNow: () => number, clock: () => number): Promise<LeaseAnswer | undefined> {
+  async #lease(
+    neededMicroUsd: number,
+    mostMicroUsd: () => number,
+    dayNow: () => number,
+    clock: () => number,
+  ): Promise<LeaseAnswer | undefined> {
     await this.#reporting;
     const day = dayNow();
     const consumedMicroUsd = this.#meter.counters.consumed(day);
-    const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd: this.#waiting };
+    const wantedMicroUsd = Math.max(neededMicroUsd, Math.min(this.#waiting, mostMicroUsd()));
+    const request = { meter: this.#name, day, consumedMicroUsd, neededMicroUsd, wantedMicroUsd };
     /**
      * BUDGET forgets the old slice when it is asked for a new one, so nothing may be admitted on the old one meanwhile.
      */

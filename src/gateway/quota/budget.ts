@@ -4,8 +4,7 @@ import { type Config, readConfig } from "../../config.ts";
 import { CheckedObject } from "../../durable/checked-object.ts";
 import { migrate } from "../../durable/migrate.ts";
 import { requireAmounts } from "./amounts.ts";
-import { keptDays } from "./leases.ts";
-import { dayMs, dayOf, daysOf, endOf, type Period } from "./periods.ts";
+import { dayMs, dayOf, daysOf, endOf, keptDays, type Period } from "./periods.ts";
 
 const steps = [
   `CREATE TABLE days (
@@ -63,6 +62,9 @@ const soonSeconds = 1;
 /** A slice is for so many requests like this one, and never more than such a part of what is left. */
 const requestsASlice = 20;
 const partASlice = 1000;
+/** Rows of days that are over are removed so many for each new one. */
+const pruneBatch = 50;
+
 export class Budget extends CheckedObject {
   /** Tests set their own. */
   clock: () => number = () => Date.now();
@@ -140,11 +142,14 @@ export class Budget extends CheckedObject {
     return { allowed: sums.allowed ?? 0, slack: sums.slack ?? 0 };
   }
 
-  /** Days made of what the meters said last; answers those that were something else. Earlier ones have no rows any more. */
+  /**
+   * Days made of what the meters said last; answers those that were something else. Earlier ones have no rows any more,
+   * or not all of them.
+   */
   recount(): RecountedDay[] {
     return this.ctx.storage.transactionSync(() => {
-      const sums = "SELECT day, SUM(allowance) AS allowed, SUM(allowance - consumed) AS slack FROM leases GROUP BY day";
-      const counted = this.#sql.exec<DayRow>(sums).toArray();
+      const counts = "SELECT day, SUM(allowance) AS allowed, SUM(allowance - consumed) AS slack FROM leases";
+      const counted = this.#sql.exec<DayRow>(`${counts} WHERE day >= ? GROUP BY day`, this.#firstKept()).toArray();
       const was = new Map(
         this.#sql
           .exec<DayRow>("SELECT * FROM days")
@@ -166,7 +171,7 @@ export class Budget extends CheckedObject {
    * is not taken: it would count all of the day again.
    */
   #hold(meter: string, day: number, allowance: number, consumed: number): void {
-    if (day < dayOf(this.clock()) - keptDays) return;
+    if (day < this.#firstKept()) return;
     const query = "SELECT allowance, consumed FROM leases WHERE day = ? AND meter = ?";
     const before = this.#sql.exec<{ allowance: number; consumed: number }>(query, day, meter).toArray()[0];
     const allowed = allowance - (before?.allowance ?? 0);
@@ -177,8 +182,14 @@ export class Budget extends CheckedObject {
     this.#sql.exec("UPDATE days SET allowed = allowed + ?, slack = slack + ? WHERE day = ?", allowed, slack, day);
   }
 
+  /** A few at a time: a day has as many rows as meters, and a caller waits. */
   #prune(): void {
-    this.#sql.exec("DELETE FROM leases WHERE day < ?", dayOf(this.clock()) - keptDays);
+    const over = "SELECT day, meter FROM leases WHERE day < ? LIMIT ?";
+    this.#sql.exec(`DELETE FROM leases WHERE (day, meter) IN (${over})`, this.#firstKept(), pruneBatch);
+  }
+
+  #firstKept(): number {
+    return dayOf(this.clock()) - keptDays;
   }
 }
 

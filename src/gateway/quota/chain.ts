@@ -51,8 +51,13 @@ export class Chain {
     const earlierCost = Math.max(retry.earlierCost, older.earlierCost, statedOf(older));
     const earlierText = Math.max(retry.earlierText, older.earlierText, textOf(older));
     if (pieces > 0 || textBytes > 0 || earlierCost > retry.earlierCost || earlierText > retry.earlierText) {
-      const handed = { pieces: retry.pieces + pieces, textBytes: retry.textBytes + textBytes };
-      jobs.update(retry, { ...handed, earlierCost, earlierText });
+      const handed = {
+        pieces: retry.pieces + pieces,
+        textBytes: retry.textBytes + textBytes,
+        earlierCost,
+        earlierText,
+      };
+      jobs.update(retry, handed);
       jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0, earlierText: 0 });
     }
     const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);

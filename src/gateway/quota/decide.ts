@@ -75,6 +75,16 @@ export function neededOf({ unit }: RuleUsage, { reserveMicroUsd, joined, bytes =
   return unit === "usd" ? reserveMicroUsd : 1;
 }
 
+/** How many requests like this one the rules admit now. */
+export function timesAdmitted(usages: readonly RuleUsage[], demand: Demand): number {
+  let times = Number.POSITIVE_INFINITY;
+  for (const usage of usages) {
+    const needed = neededOf(usage, demand);
+    if (needed > 0) times = Math.min(times, Math.floor((usage.limit - usage.used) / needed));
+  }
+  return times;
+}
+
 function waitFor({ limit, used, reserved, freesTo }: RuleUsage, needed: number, now: number): number | undefined {
   if (reserved > 0 && used - reserved + needed <= limit) return soonSeconds;
   const at = freesTo(limit - needed) ?? now;

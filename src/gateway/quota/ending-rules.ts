@@ -55,10 +55,12 @@ export function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }
   return isFinal(status) && !isUnproven && !isUntold && media.length === 0;
 }
 
-/** Nothing of it is news. */
-export function isSettled(job: Job, { status, media = [] }: Ending): boolean {
+export function saysNothingNew(job: Job, { status, askedAt, media = [] }: Ending): boolean {
   if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
-  return job.endedAt === null ? job.seen === status : isSure(job, { status });
+  if (job.endedAt !== null) return isSure(job, { status });
+  /** Whether it still waited when its time was over says what it is charged. */
+  const timeIsOver = job.admittedAt + job.ttlMs;
+  return job.seen === status && (askedAt < timeIsOver || (job.seenAt ?? 0) >= timeIsOver);
 }
 
 /** It has ended, and what it was charged stays. */

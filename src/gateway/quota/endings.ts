@@ -12,16 +12,16 @@ import {
   isDoubtfulRetry,
   isNamed,
   isOfAnother,
-  isSettled,
   isStale,
-  mayBeRetriedUntil,
+  saysNothingNew,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
-import { dueAt, expiresAt, lastAnswerMs } from "./job-timing.ts";
+import { askedAgainAt, dueAt, expiresAt, isBeyondBelief, lastAnswerMs } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Binding, Ending, HandedOut, KnownEnd, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
 import { bytesOfText } from "./text-bytes.ts";
+import { bringWebhook } from "./webhook-debt.ts";
 
 export class Endings {
   readonly #stores: MeterStores;
@@ -55,7 +55,7 @@ export class Endings {
     const job = named && this.#settledBy(named, ending, now);
     if (!job || isStale(job, ending, now)) return this.#unchanged(job ?? named, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
-    if (isSettled(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
+    if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
       this.#stores.endAlone(job, firstEnd(job, ending), now);
       return { ...this.#unchanged(job, ending), first: true };
@@ -150,13 +150,8 @@ export class Endings {
     const job = this.#stores.jobs.find(admission) ?? known;
     const { webhook } = known;
     this.#stores.transaction(() => {
-      const hasInput = this.#stores.outbox.add(admission, webhook, body, now);
-      this.#stores.debts.pay(admission, "webhook");
       this.#stores.jobs.update(job, { noticed: 1 });
-      if (!hasInput) return;
-      const retryUntil = mayBeRetriedUntil(job);
-      if (retryUntil > now) this.#stores.debts.owe(admission, "input", now, retryUntil);
-      else this.#stores.outbox.forgetInput(admission);
+      bringWebhook(this.#stores, { ...job, webhook }, body, now);
     });
   }
 
@@ -190,6 +185,18 @@ export class Endings {
     const job = named && this.#settledBy(named, ending, now);
     if (job && isStale(job, ending, now)) return undefined;
     return job?.admission ?? ending.admission;
+  }
+
+  /**
+   * Its time is over, and the upstream says that it goes on: its owner may have prolonged it there. So it keeps its place
+   * and its reservation, and is asked about again.
+   */
+  outlive(admission: string, now: number): void {
+    const job = this.#stores.jobs.findOpen(admission);
+    if (!job) return;
+    const again = askedAgainAt(job, now);
+    if (isBeyondBelief(job, now)) this.assume(admission, now);
+    else this.#stores.single(() => this.#stores.jobs.update(job, { expiresAt: again, dueAt: again }));
   }
 
   /** Ends a job whose end will never be known. */

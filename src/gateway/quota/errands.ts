@@ -10,7 +10,7 @@ import { Chain } from "./chain.ts";
 import { deliverWebhook } from "./client-webhook.ts";
 import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
-import type { Job } from "./job.ts";
+import { isUnproven, type Job } from "./job.ts";
 import { admissionIn, type Keeping, keepResult, keptBytes, provenName } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Ending } from "./metering.ts";
@@ -73,8 +73,11 @@ export class Errands {
     if (typeof answer === "object")
       await this.#settleAnswer(answer, first, { admission, upstreamId, askedAt, isUnproven }, text, now);
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
-    /** It was the last question: whatever is not known by now is assumed. */
-    if (job.expiresAt <= askedAt) this.#meter.endings.assume(admission, now);
+    if (job.expiresAt <= askedAt) {
+      const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
+      if (goesOn) this.#meter.endings.outlive(admission, now);
+      else this.#meter.endings.assume(admission, now);
+    }
     return answer;
   }
 
@@ -83,7 +86,7 @@ export class Errands {
     const first = new Chain(this.#meter.stores).firstOf(job.admission);
     return upstreamId === null
       ? undefined
-      : { model, upstreamId, owner, admission, first, isUnproven: isUnprovenOf(job) };
+      : { model, upstreamId, owner, admission, first, isUnproven: isUnproven(job) };
   }
 
   async #settleAnswer(
@@ -185,7 +188,7 @@ export class Errands {
     const seen = stores.jobs.find(admission);
     if (!seen || seen.noticed === 1) return true;
     // The id may be another user's job: no webhook tells of it.
-    if (isUnprovenOf(seen)) return this.#isTooLate(debt) && this.#forgetInput(debt);
+    if (isUnproven(seen)) return this.#isTooLate(debt) && this.#forgetInput(debt);
     const asked = this.#askedOf(seen);
     if (asked && seen.status !== null && (isOver(answer) || this.#isTooLate(debt)))
       endings.notify(admission, describeEnd(asked, seen.status), clock());
@@ -224,11 +227,6 @@ export class Errands {
 /** Asked again, the upstream says nothing more. */
 function isOver(answer: UpstreamAnswer): boolean {
   return answer === "unknown" || (typeof answer === "object" && isFinal(answer.status));
-}
-
-/** Whether only a notice has told the job's id. */
-function isUnprovenOf({ boundAt, guessed, retryOf }: Job): boolean {
-  return (boundAt === null || guessed === 1) && retryOf === null;
 }
 
 function configOf(env: Env): Config {

@@ -60,11 +60,6 @@ type Listed = Pick<Job, (typeof listed)[number]>;
 export type OpenRow = Pick<Job, (typeof openColumns)[number]> & { readonly rest: string };
 export type EndedRow = Pick<Job, (typeof endedColumns)[number]> & { readonly rest: string };
 
-/** A value of the list, in SQL. */
-export function listedColumn(name: (typeof listed)[number]): string {
-  return `json_extract(rest, '$[${listed.indexOf(name)}]')`;
-}
-
 const amount = (column: string) =>
   `${column} INTEGER NOT NULL CHECK (typeof(${column}) = 'integer' AND ${column} >= 0)`;
 const flag = (column: string) => `${column} INTEGER NOT NULL CHECK (${column} IN (0, 1))`;

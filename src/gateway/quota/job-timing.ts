@@ -1,4 +1,5 @@
 // When a meter looks after a job by itself: in time for the upstream's retention, at its ttl's end, and before it expires.
+import { limits } from "../../contract/limits.ts";
 import { isShare, type Job } from "./job.ts";
 
 const secondMs = 1000;
@@ -62,16 +63,25 @@ export function firstDueAt(job: Timed, now: number): number {
 
 /** The next moment that a job needs attention. */
 export function dueAt(job: Timed, now: number): number {
-  const { ttlMs, retentionMs, boundAt, noticeAt } = job;
+  const { ttlMs, boundAt, noticeAt } = job;
   const expiry = expiresAt(job, now);
   if (isShare(job)) return expiry;
   const looks = noticeAt === null ? [] : looksMs.map((ms) => noticeAt + ms).filter((at) => at > now);
   if (boundAt === null) return Math.min(expiry, ...looks);
-  const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
-  const next = now + Math.round(every * (1 - spread * chanceOf(job.admission)));
   const end = begunAt(job, now) + ttlMs;
   const fixed = [end - earlyMs, end, expiry].filter((at) => at > now);
-  return Math.min(next, ...looks, ...fixed);
+  return Math.min(askedAgainAt(job, now), ...looks, ...fixed);
+}
+
+/** The next question about a job of which nothing else is expected. */
+export function askedAgainAt({ retentionMs, admission }: Timed, now: number): number {
+  const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
+  return now + Math.round(every * (1 - spread * chanceOf(admission)));
+}
+
+/** No job lives longer: what the upstream says of it then is not believed. */
+export function isBeyondBelief(job: Timed, now: number): boolean {
+  return begunAt(job, now) + limits.ttlMs.max + graceMs <= now;
 }
 
 /** From 0 to 1, the same for an admission whenever it is asked for. */

@@ -93,11 +93,16 @@ export function isShare({ operation }: Pick<Job, "operation">): boolean {
   return operation === "network";
 }
 
+/** Only a notice has told its upstream id, which may be another user's job. A retry's is known from the start. */
+export function isUnproven({ boundAt, guessed, retryOf }: Job): boolean {
+  return (boundAt === null || guessed === 1) && retryOf === null;
+}
+
 export function describeJob(job: Job): MeteredJob {
   return {
     admission: job.admission,
     owner: job.owner,
-    upstreamId: job.boundAt === null ? null : job.upstreamId,
+    upstreamId: job.boundAt === null || isUnproven(job) ? null : job.upstreamId,
     model: job.model,
     status: job.status ?? openStatus(job.seen),
     reservedMicroUsd: job.reserved,

@@ -7,7 +7,6 @@ import {
   type EndedRow,
   endedValues,
   insertOpen,
-  listedColumn,
   type OpenRow,
   openValues,
   readEnded,
@@ -31,8 +30,8 @@ const keptEnded = { known: 1000, assumed: 3000 };
 export type EndedCounts = typeof keptEnded;
 /** Rows are removed so many at once, since one at a time would cost more. */
 const pruneBatch = 50;
-/** In SQL: no webhook still waits for its body. */
-const isNoticed = `(${listedColumn("webhook")} IS NULL OR ${listedColumn("noticed")} = 1)`;
+/** In SQL: its webhook has no body yet, which the meter still tries to get. */
+const isOwed = "EXISTS (SELECT 1 FROM debts WHERE debts.admission = ended.admission AND debts.kind = 'webhook')";
 const deleteOpen = "DELETE FROM jobs WHERE turn = ?";
 
 export class Jobs {
@@ -186,7 +185,8 @@ export class Jobs {
 
   #pruneKind(kind: keyof EndedCounts): Job[] {
     if (this.#ended[kind] < keptEnded[kind] + pruneBatch) return [];
-    const oldest = `SELECT admission FROM ended WHERE assumed = ? AND ${isNoticed} ORDER BY endedAt, admission LIMIT ?`;
+    const areOthers = this.#tables.has("debts") ? `AND NOT ${isOwed}` : "";
+    const oldest = `SELECT admission FROM ended WHERE assumed = ? ${areOthers} ORDER BY endedAt, admission LIMIT ?`;
     const query = `DELETE FROM ended WHERE admission IN (${oldest}) RETURNING *`;
     const rows = this.#sql.exec<EndedRow>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
     const gone = rows.map(readEnded);
@@ -202,7 +202,8 @@ export class Jobs {
   /** The clock was set back: what was begun ahead of it does not last for longer. */
   hurry(now: number): void {
     for (const job of this.#open.values()) {
-      const expiry = Math.min(job.expiresAt, expiresAt(job, now));
+      /** One that outlived its time is asked about once more. */
+      const expiry = Math.min(job.expiresAt, Math.max(expiresAt(job, now), now));
       if (job.dueAt > now) this.update(job, { dueAt: now, expiresAt: expiry });
     }
   }
@@ -226,11 +227,11 @@ export class Jobs {
     return [...this.#open.values()].filter(({ expiresAt }) => expiresAt <= now);
   }
 
-  /** Oldest first. */
+  /** Newest first, as they have the longest wait before them; those that were seen running come last. */
   openOf(owner: string, model: string, count: number): MeteredJob[] {
     const own = [...this.#open.values()].filter((job) => job.owner === owner && job.model === model);
     return own
-      .sort((one, other) => one.turn - other.turn)
+      .sort((one, other) => isRunning(one) - isRunning(other) || other.turn - one.turn)
       .slice(0, count)
       .map(describeJob);
   }
@@ -266,6 +267,10 @@ export class Jobs {
     if (!this.#tables.has("ended")) return;
     for (const row of this.#sql.exec<EndedRow>("SELECT * FROM ended")) yield readEnded(row);
   }
+}
+
+function isRunning({ seen }: Job): number {
+  return Number(seen === "IN_PROGRESS");
 }
 
 function leastOf(jobs: Iterable<Job>, moment: (job: Job) => number): number {

@@ -30,7 +30,7 @@ export interface KeptResult {
 }
 
 export async function keptResult(kept: KVNamespace, name: string): Promise<KeptResult | undefined> {
-  const entry = await kept.getWithMetadata(resultKey(name)).catch(() => undefined);
+  const entry = await inTime(answersWithinMs.comfort, kept.getWithMetadata(resultKey(name))).catch(() => undefined);
   const job = endedJob(entry?.value);
   return job && { job, run: metadataSchema.safeParse(entry?.metadata).data?.run };
 }

@@ -1,4 +1,5 @@
 // The meter's side of the app's budget: what it may still admit on each day, and which days it must report.
+import { keptDays } from "./periods.ts";
 
 export interface Lease {
   readonly day: number;
@@ -10,8 +11,6 @@ export interface Lease {
 
 /** What changes after the report waits so long for the next. */
 const reportAfterMs = 60_000;
-/** The budget does not hear of earlier days any more. */
-export const keptDays = 9;
 
 export class Leases {
   readonly #days = new Map<number, Lease>();

@@ -3,7 +3,6 @@
 // An admission writes one row and nothing else, and so does the end of a load-balanced call. The counters in memory
 // include both at once; their stored copy (the row of `state`) is written with the next transaction, which also moves ended
 // rows from `jobs` to `ended`. An object that wakes in between counts what the copy does not include.
-import { limits } from "../../contract/limits.ts";
 import type { Settings } from "./account-settings.ts";
 import type { Counters } from "./counters.ts";
 import type { Debts } from "./debts.ts";
@@ -11,23 +10,21 @@ import type { Gallery } from "./gallery.ts";
 import type { Idempotency } from "./idempotency.ts";
 import type { Job } from "./job.ts";
 import type { End, Jobs } from "./jobs.ts";
-import { keptDays, type Leases } from "./leases.ts";
+import type { Leases } from "./leases.ts";
 import type { PlanClaim } from "./metering.ts";
 import { type NetworkEnds, shareEndOf } from "./network-ends.ts";
 import type { Outbox } from "./outbox.ts";
-import { dayOf } from "./periods.ts";
+import { dayOf, keptDays } from "./periods.ts";
 import type { Revocations } from "./revocations.ts";
 import type { SpendByDay } from "./spend.ts";
 import type { UploadRows } from "./upload-rows.ts";
 import { type Awake, claimOf, isOwedToBudget, stateOf, wake } from "./waking.ts";
+import { oweWebhook } from "./webhook-debt.ts";
 
 /** The most rows that a waking object has to count. */
 const maxUncounted = 500;
 /** The most ended jobs that stay in `jobs`. */
 const maxUnmoved = 16;
-/** How long a webhook's body may take before the meter asks for it. */
-const bringMs = 10_000;
-const truthMs = 60_000;
 
 export class MeterStores {
   readonly #storage: DurableObjectStorage;
@@ -199,7 +196,7 @@ export class MeterStores {
     this.#open.countedTurn = this.#open.turn;
   }
 
-  /** The one way that what a row counts for changes, beside `endAlone`. */
+  /** Changes what a row counts for that stays: `admit` adds one, `remove` takes one back, `endAlone` ends one in its place. */
   change(job: Job, apply: () => void): void {
     this.counters.change(job, () => this.spend.follow(job, this.#clock(), apply));
   }
@@ -210,7 +207,7 @@ export class MeterStores {
     this.change(job, () => (job.endedAt === null ? this.jobs.end(job, end) : this.jobs.correct(job, end)));
     if (owed || isOwedToBudget(job)) this.leases.scheduleReport(dayOf(job.admittedAt), now);
     this.#tellNetwork(job, end, now);
-    if (job.noticed === 0) this.oweWebhook(job, now);
+    if (job.noticed === 0) oweWebhook(this, job, now);
     this.#prune();
   }
 
@@ -246,17 +243,6 @@ export class MeterStores {
 
   #tellNetwork({ admission, network }: Job, end: End | null, now: number): void {
     if (network !== null) this.networkEnds.add({ admission, network, end: end && shareEndOf(end) }, now);
-  }
-
-  /**
-   * The request that saw the end brings the webhook's body in a moment. After an assumed end, wait longer: the true
-   * answer may still come. Of a job without an id there is nothing to tell until one is known, as long as the upstream
-   * would keep it.
-   */
-  oweWebhook({ admission, webhook, upstreamId, assumed }: Job, now: number): void {
-    if (webhook === null) return;
-    if (upstreamId !== null) this.debts.owe(admission, "webhook", now, now + (assumed ? truthMs : bringMs));
-    else if (this.outbox.hasInput(admission)) this.debts.owe(admission, "input", now, now + limits.runRetentionMs);
   }
 
   /** By the rows; answers which counters were something else. */
@@ -298,6 +284,6 @@ export class MeterStores {
     const waiting = [this.leases, this.outbox, this.networkEnds, this.debts, this.uploads];
     const owed = waiting.some((due) => due.nextDue() !== undefined);
     if (owed || this.jobs.openCount > 0 || this.activeAt + keptMs > now) return false;
-    return this.settings.areUsual(now) && this.revocations.areOver(now);
+    return this.settings.hasNoOverrides(now) && this.revocations.areOver(now);
   }
 }

@@ -199,6 +199,7 @@ export interface Settled {
 export interface MeteredJob {
   readonly admission: string;
   readonly owner: string;
+  /** Null too where only a notice has told it. */
   readonly upstreamId: string | null;
   readonly model: string;
   readonly status: JobState;
@@ -256,7 +257,7 @@ export interface Metering {
   lastWord(names: readonly string[]): KnownEnd;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;
-  /** The owner's jobs that are not at their end, oldest first. */
+  /** The owner's jobs that are not at their end, newest first; those that were seen running come last. */
   openJobs(owner: string, model: string, count: number): MeteredJob[];
   /** A link that no job of the owner's ended with. */
   addToGallery(owner: string, row: GalleryRow): void;

@@ -1,7 +1,7 @@
 // An account's money by day, by month and in all, each by model. An amount belongs to the day of its admission.
 import type { Kind } from "../../models/model.ts";
 import type { Amounts } from "./job.ts";
-import { dayMs, dayOf, type Period, startOf } from "./periods.ts";
+import { dayMs, dayOf, keptDays, type Period, startOf } from "./periods.ts";
 
 export type Covers = (model: string, kind: Kind | undefined) => boolean;
 export type Span = Period | "ever";
@@ -28,8 +28,7 @@ export interface Paid {
   readonly kind: Kind | "";
 }
 
-/** Days are kept as long as their jobs may end or be corrected; months, so that the last one can still be read. */
-const keptDays = 9;
+/** So that the month before this one can still be read. */
 const keptMonthDays = 31;
 
 export class Money {

@@ -47,8 +47,8 @@ export class Network {
   /** It stays reserved there until its link has ended and no PUT can be under way, unless more is told. */
   reserveUpload(network: string, { network: _, ...own }: UploadRequest): Promise<AdmitAnswer> {
     const lastPutAt = Math.max(own.expiresAt, own.putUntil) + longestPutMs;
-    const share = { token: undefined, hasCeiling: false, putUntil: lastPutAt } as const;
-    return this.#meter(network).reserveUpload({ ...own, ...share, isShare: true });
+    const share = { token: undefined, hasCeiling: false, putUntil: lastPutAt, isShare: true } as const;
+    return this.#meter(network).reserveUpload({ ...own, ...share });
   }
 
   /** Idempotent, and so repeated until it was heard. */

@@ -68,8 +68,8 @@ export class Outbox {
   }
 
   /**
-   * Beside the job's answer it carries what the contract's does: the client's own URL, and the input as far as it was kept.
-   * Whether it was.
+   * Beside the job's answer it carries what the contract's does: the client's own URL, and the input if it was kept.
+   * Returns whether it was.
    */
   add(admission: string, url: string, answer: string | Uint8Array, now: number): boolean {
     this.#tables.need("outbox");
@@ -79,7 +79,9 @@ export class Outbox {
     const comma = open.length > 1 ? "," : "";
     const tail = encoder.encode(`${comma}"webhook":${JSON.stringify(url)}${input.byteLength > 0 ? ',"input":' : ""}`);
     const body = concat([open, tail, input, encoder.encode("}")]);
-    this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, url, now);
+    // In its normal form: rows of one receiver are found by how their URLs begin.
+    const { href } = new URL(url);
+    this.#sql.exec("INSERT INTO outbox (admission, url, tries, dueAt) VALUES (?, ?, 0, ?)", admission, href, now);
     this.#due.added(now);
     this.#nextOfOthers = undefined;
     this.#bodies.add(admission, body);

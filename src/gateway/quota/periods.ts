@@ -5,7 +5,7 @@ export const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
-/** A sliding month has the length of a long one's first 30 days: the calendar's would jump. */
+/** A sliding month is 30 days, since the calendar's months differ in length. */
 export const windowMs = {
   second: secondMs,
   minute: minuteMs,
@@ -17,7 +17,10 @@ export type Window = keyof typeof windowMs;
 
 export type Period = "day" | "month";
 
-/** Days since the epoch: money is kept by the day. */
+/** Money is kept by the day, for so many days before today: so long may jobs end or be corrected. */
+export const keptDays = 9;
+
+/** Days since the epoch. */
 export function dayOf(atMs: number): number {
   return Math.floor(atMs / dayMs);
 }

@@ -46,7 +46,8 @@ function usageOf(
     case "requests": {
       const key = windowKey(rule.per, scope);
       const used = account?.window(key)?.countAt(now) ?? 0;
-      const freesTo = (left: number) => account?.window(key)?.fallsTo(left, now) ?? now;
+      // Read again: a token's first request has made its account since.
+      const freesTo = (left: number) => counters.account(id)?.window(key)?.fallsTo(left, now) ?? now;
       const windowSeconds = windowMs[rule.per] / 1000;
       return {
         name,

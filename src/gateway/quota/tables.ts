@@ -132,7 +132,7 @@ export class Tables {
     this.#made = new Set(made);
   }
 
-  /** Nothing was ever written here, or nothing of it was worth keeping. */
+  /** Its first row was written, and it was not emptied since. */
   get isBorn(): boolean {
     return this.#isBorn;
   }

@@ -1,4 +1,5 @@
 // How a payer's meter takes uploads: reserved when a URL is given out, settled when its file is there, freed when it ends.
+import { OneByOne } from "../../isolate/one-by-one.ts";
 import { payersAccount } from "./account.ts";
 import { type Admissions, lost, needsNetwork, refuse } from "./admissions.ts";
 import { neededOf } from "./decide.ts";
@@ -26,6 +27,8 @@ export interface UploadingMeter {
 
 export class UploadAdmissions {
   readonly #meter: UploadingMeter;
+  /** As for jobs. */
+  readonly #ofNetwork = new OneByOne();
 
   constructor(meter: UploadingMeter) {
     this.#meter = meter;
@@ -33,6 +36,11 @@ export class UploadAdmissions {
 
   /** No promise where nobody else is asked. */
   reserve(request: UploadRequest): AdmitAnswer | Promise<AdmitAnswer> {
+    const verdict = this.#reserve(request, false);
+    return verdict === needsNetwork ? this.#ofNetwork.run(() => this.#reserveInTurn(request)) : verdict;
+  }
+
+  async #reserveInTurn(request: UploadRequest): Promise<AdmitAnswer> {
     const verdict = this.#reserve(request, false);
     return verdict === needsNetwork ? this.#askAndReserve(request) : verdict;
   }

@@ -1,7 +1,7 @@
 // USER_METER: one object per payer. Each call is one synchronous turn; one alarm does everything that is due by time.
 import { CheckedObject } from "../../durable/checked-object.ts";
 import type { Send } from "../../http/webhook.ts";
-import type { AccountSettings } from "./account-settings.ts";
+import { type AccountSettings, changed, type SettingsChange } from "./account-settings.ts";
 import type { Admissions } from "./admissions.ts";
 import type { AskedAdmissions } from "./asked-admissions.ts";
 import type { Bindings } from "./bindings.ts";
@@ -244,13 +244,20 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
     return this.#stores.settings.current;
   }
 
-  configure(settings: AccountSettings): void {
+  /**
+   * With a change, that is applied to what holds at this moment: calls at the same time do not lose each other's. A
+   * Worker of the previous release sends no change; its object takes the settings, and answers nothing.
+   */
+  configure(settings: AccountSettings, change?: SettingsChange): "full" | undefined {
     const now = this.clock();
+    const next = change ? changed(this.settings(), change, now) : settings;
+    if (!next) return "full";
     this.#stores.transaction(() => {
       this.#stores.touch(now);
-      this.#stores.settings.change(settings, now);
+      this.#stores.settings.change(next, now);
     });
     this.#alarm.arm();
+    return undefined;
   }
 
   reset(): void {

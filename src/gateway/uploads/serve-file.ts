@@ -49,8 +49,8 @@ async function serveRange(serving: Serving, name: string, range: ByteRange): Pro
   const { from, to } = asked;
   const object = await bucket.get(name, { range: { offset: from, length: to - from + 1 } }).catch(away);
   if (!object) throw unknownUpload;
-  const part = { "Content-Range": `bytes ${from}-${to}/${size}` };
-  return answer(serving, object.body, 206, { ...fileHeaders(key, to - from + 1), ...part });
+  const headers = { ...fileHeaders(key, to - from + 1), "Content-Range": `bytes ${from}-${to}/${size}` };
+  return answer(serving, object.body, 206, headers);
 }
 
 function away(): never {

@@ -1,7 +1,9 @@
 // Checks what the upstream answers. Anything but a good JSON answer becomes one of our error codes, without the
 // upstream's text.
+
 import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../json/byte-reader.ts";
+import { isObject } from "../../json/is-object.ts";
 import type { Answered } from "./upstream.ts";
 import { type HowMuch, isJson, parseAnswer, readBytes } from "./upstream-body.ts";
 import { dropped, problemOf } from "./upstream-problem.ts";
@@ -95,10 +97,6 @@ function withoutRequest({ webhook: _, input: __, ...job }: UpstreamJob): Upstrea
 function asObject(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
   throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not an object.");
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 type Opened = { readonly value: unknown } | { readonly large: ByteSource };

@@ -59,8 +59,7 @@ export class UpstreamClient {
 
   /** A chunk is handed out once: a second try could lose what the first one took. */
   stream(id: string, waitMs: number, signal: Leaving): Promise<Answered> {
-    const held = { query: `wait=${waitMs}`, waitMs, ...(signal && { signal }) };
-    return this.#get(["stream", id], { ...held, repeatable: false });
+    return this.#get(["stream", id], { query: `wait=${waitMs}`, waitMs, ...(signal && { signal }), repeatable: false });
   }
 
   cancel(id: string): Promise<Answered> {

@@ -1,5 +1,5 @@
 // The calls that an account's object answers, and how it is found.
-import { type Remote, remote } from "../../durable/remote.ts";
+import { answersWithinMs, type Remote, remote } from "../../durable/remote.ts";
 import { Problem } from "../../errors.ts";
 import type { ExecutedRow } from "../queue/executed.ts";
 import type { Refusal } from "../queue/views.ts";
@@ -39,9 +39,9 @@ export interface AccountCalls {
   updateEndpoint(id: string, change: EndpointChange): Promise<Endpoint | Refusal>;
   deleteEndpoint(id: string): Promise<Removed | Refusal>;
   knownEndpoint(id: string): KnownEndpoint | undefined;
-  listWorkers(filter: PodFilter): Promise<Pod[]>;
+  pageOfWorkers(filter: PodFilter, after: number): Promise<Page>;
 
-  listPods(filter: PodFilter, after: number): Page;
+  listPods(filter: PodFilter, after: number): Promise<Page>;
   findPod(id: string, includes: PodIncludes): Promise<Pod | Refusal>;
   createPod(id: string, input: PodInput): Promise<Pod | Refusal>;
   updatePod(id: string, change: PodChange): Pod | Refusal;
@@ -76,12 +76,19 @@ export interface CatalogueCalls {
 /** No account has this name: a slash is no part of one. */
 export const catalogueName = "public/catalogue";
 
-export function catalogueOf(env: Pick<Env, "ACCOUNT">): Remote<CatalogueCalls> {
-  return remote(env.ACCOUNT, catalogueName);
+export function catalogueOf(env: Pick<Env, "ACCOUNT">, withinMs = answersWithinMs.needed): Remote<CatalogueCalls> {
+  return remote(env.ACCOUNT, catalogueName, withinMs);
 }
 
-export function accountOf(env: Pick<Env, "ACCOUNT">, account: string): Remote<AccountCalls> {
-  return remote(env.ACCOUNT, account);
+/** For calls in which the account may ask queues and the catalogue, one after the other. */
+export const managesWithinMs = 20_000;
+
+export function accountOf(
+  env: Pick<Env, "ACCOUNT">,
+  account: string,
+  withinMs = answersWithinMs.needed,
+): Remote<AccountCalls> {
+  return remote(env.ACCOUNT, account, withinMs);
 }
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>;

@@ -19,7 +19,7 @@ import { Reconciler, type TaskKind } from "./reconciler.ts";
 import type { RegistryAuth } from "./registry-auth.ts";
 import { RegistryAuthStore } from "./registry-auth-store.ts";
 import { RemoteObjects } from "./remote-objects.ts";
-import { absent, type Page } from "./rows.ts";
+import { absent, completed, type Page } from "./rows.ts";
 import { steps } from "./schema.ts";
 import type { Template, TemplateChange } from "./template-input.ts";
 import { TemplateService } from "./template-service.ts";
@@ -113,8 +113,8 @@ export class Account extends CheckedObject implements AccountCalls, CatalogueCal
   }
 
   /** The workers of all endpoints, as Pods. */
-  listWorkers(filter: PodFilter): Promise<Pod[]> {
-    return this.#endpoints.workers(filter);
+  pageOfWorkers(filter: PodFilter, after: number): Promise<Page> {
+    return this.#endpoints.workers(filter, after);
   }
 
   knownEndpoint(id: string): KnownEndpoint | undefined {
@@ -138,17 +138,16 @@ export class Account extends CheckedObject implements AccountCalls, CatalogueCal
     this.#change(() => this.#ledger.book(endpoint, executed));
   }
 
-  listPods(filter: PodFilter, after: number): Page {
+  async listPods(filter: PodFilter, after: number): Promise<Page> {
     const page = this.#pods.page(filter, after);
     if (!Object.entries(filter).some(([name, value]) => name.startsWith("include") && value)) return page;
-    const whole = page.items.map((json) => this.#includeInPod(JSON.parse(json) as Pod, filter));
-    return { ...page, items: whole.map((record) => JSON.stringify(record)) };
+    return completed<Pod>(page, async (record) => [this.#includeInPod(record, filter)]);
   }
 
   async findPod(id: string, includes: PodIncludes): Promise<Pod | Refusal> {
     const pod = this.#pods.find(id);
     if (pod) return this.#includeInPod(pod, includes);
-    const [worker] = includes.includeWorkers ? await this.#endpoints.workers({ ...includes, id }) : [];
+    const worker = includes.includeWorkers ? await this.#endpoints.worker({ ...includes, id }) : undefined;
     return worker ?? absent("pod");
   }
 

@@ -36,9 +36,9 @@ const podQuery = z
 const endpointQuery = z
   .object({
     ...span,
-    dataCenterId: fields.listOf(z.enum(dataCenterIds)),
+    dataCenterId: fields.listOf(z.enum(dataCenterIds), dataCenterIds),
     endpointId: fields.id.optional(),
-    gpuTypeId: fields.listOf(z.enum(gpuTypeIds)),
+    gpuTypeId: fields.listOf(z.enum(gpuTypeIds), gpuTypeIds),
     grouping: z.enum(["endpointId", "podId", "gpuTypeId"]).default("endpointId"),
     imageName: fields.imageName.optional(),
     templateId: fields.id.optional(),
@@ -108,8 +108,14 @@ export const billingRoutes: readonly PlatformRoute[] = [
       query: endpointQuery,
     },
     (call, { query: { endpointId, imageName, templateId, gpuTypeId, dataCenterId, grouping, ...span } }) => {
-      const named = { resource: one(endpointId), imageName: one(imageName), templateId: one(templateId) };
-      return answerRun(call, { kind: "endpoint", grouping, only: { ...named, gpuTypeId, dataCenterId } }, span);
+      const only = {
+        resource: one(endpointId),
+        imageName: one(imageName),
+        templateId: one(templateId),
+        gpuTypeId,
+        dataCenterId,
+      };
+      return answerRun(call, { kind: "endpoint", grouping, only }, span);
     },
   ),
   managementRoute(
@@ -123,9 +129,14 @@ export const billingRoutes: readonly PlatformRoute[] = [
     },
     async ({ records }, { query: span }) => {
       const sums = await records().sumUp({ ...spanOf(span), kind: "volume", grouping: undefined, only: {} });
-      const none = { highPerformanceStorageAmount: 0, highPerformanceStorageDiskSpaceBilledGb: 0 };
       return Response.json(
-        sums.map((sum) => ({ amount: usd(sum.microUsd), diskSpaceBilledGb: sum.gb, ...none, time: timeOf(sum) })),
+        sums.map((sum) => ({
+          amount: usd(sum.microUsd),
+          diskSpaceBilledGb: sum.gb,
+          highPerformanceStorageAmount: 0,
+          highPerformanceStorageDiskSpaceBilledGb: 0,
+          time: timeOf(sum),
+        })),
       );
     },
   ),

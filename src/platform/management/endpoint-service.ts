@@ -1,5 +1,4 @@
 // What callers may do with endpoints: the store changes first, then the queue learns of it.
-import { inTurns } from "../../isolate/in-turns.ts";
 import type { Refusal } from "../queue/views.ts";
 import { type KnownEndpoint, type Removed, removed } from "./account-calls.ts";
 import type { Endpoint, EndpointChange, EndpointIncludes, EndpointInput } from "./endpoint.ts";
@@ -8,11 +7,8 @@ import type { Pod } from "./pod.ts";
 import { matches } from "./pod-filter.ts";
 import type { PodFilter } from "./pod-input.ts";
 import type { RemoteObjects } from "./remote-objects.ts";
-import { absent, type Page } from "./rows.ts";
+import { absent, completed, type Page } from "./rows.ts";
 import type { Transactions } from "./transactions.ts";
-
-/** How many endpoints are looked at together. */
-const atOnce = 20;
 
 export class EndpointService {
   readonly #transactions: Transactions;
@@ -28,9 +24,7 @@ export class EndpointService {
   async list(includes: EndpointIncludes, after: number): Promise<Page> {
     const page = this.#store.page(after);
     if (!includes.includeTemplate && !includes.includeWorkers) return page;
-    const records = page.items.map((json) => JSON.parse(json) as Endpoint);
-    const whole = await inTurns(records, atOnce, (record) => this.#include(record, includes));
-    return { ...page, items: whole.map((record) => JSON.stringify(record)) };
+    return completed<Endpoint>(page, async (record) => [await this.#include(record, includes)]);
   }
 
   async find(id: string, includes: EndpointIncludes): Promise<Endpoint | Refusal> {
@@ -86,16 +80,20 @@ export class EndpointService {
     return removed;
   }
 
-  /** The workers of all endpoints that match the filter. */
-  async workers(filter: PodFilter): Promise<Pod[]> {
-    const found: Pod[] = [];
+  /** The workers that match the filter, those of some endpoints at a time. */
+  workers(filter: PodFilter, after: number): Promise<Page> {
+    return completed<Endpoint>(this.#store.page(after), async (endpoint) => {
+      if (filter.endpointId !== undefined && filter.endpointId !== endpoint.id) return [];
+      return (await this.#remote.workersOf(endpoint)).filter((worker) => matches(worker, filter));
+    });
+  }
+
+  async worker(filter: PodFilter): Promise<Pod | undefined> {
     for (let after: number | null = 0; after !== null; ) {
-      const page: Page = this.#store.page(after);
-      const endpoints = page.items.map((json) => JSON.parse(json) as Endpoint);
-      const wanted = endpoints.filter(({ id }) => filter.endpointId === undefined || filter.endpointId === id);
-      found.push(...(await inTurns(wanted, atOnce, (endpoint) => this.#remote.workersOf(endpoint))).flat());
+      const page: Page = await this.workers(filter, after);
+      if (page.items[0] !== undefined) return JSON.parse(page.items[0]) as Pod;
       after = page.next;
     }
-    return found.filter((worker) => matches(worker, filter));
+    return undefined;
   }
 }

@@ -5,7 +5,7 @@ import type { Endpoint, EndpointChange, EndpointInput } from "./endpoint.ts";
 import { changed } from "./fields.ts";
 import type { Circumstances, Ledger } from "./ledger.ts";
 import { type Compute, cpuPrices, gpuTypeIds, workerMicroUsdPerHour } from "./prices.ts";
-import { absent, type Page, Rows } from "./rows.ts";
+import { absent, type RowPage, Rows } from "./rows.ts";
 import type { Template } from "./template-input.ts";
 import { type TemplateStore, unknownReference, wrongKind } from "./template-store.ts";
 
@@ -26,7 +26,7 @@ export class EndpointStore {
     return this.#rows.find(id);
   }
 
-  page(after: number): Page {
+  page(after: number): RowPage {
     return this.#rows.page("1", [], after);
   }
 

@@ -1,7 +1,7 @@
 // A serverless endpoint: what one is made of, asked by and answered as.
 import * as z from "zod";
-import { workerUrl } from "../../config.ts";
 import { limits } from "../../contract/limits.ts";
+import { workerUrl } from "../../settings.ts";
 import * as fields from "./fields.ts";
 import { podSchema } from "./pod.ts";
 import { cpuFlavorIds, gpuTypeIds } from "./prices.ts";
@@ -19,12 +19,12 @@ const type = z
 
 const changeable = {
   allowedCudaVersions: fields.cudas,
-  cpuFlavorIds: z.array(z.enum(cpuFlavorIds)).min(1),
+  cpuFlavorIds: fields.choice(cpuFlavorIds),
   dataCenterIds: fields.dataCenters,
   executionTimeoutMs: z.int().min(minTimeoutMs).max(maxTimeoutMs).describe("For jobs that bring none of their own."),
   flashboot: z.boolean(),
   gpuCount: fields.count,
-  gpuTypeIds: z.array(z.enum(gpuTypeIds)).min(1).describe("In priority order: the first that is available is taken."),
+  gpuTypeIds: fields.choice(gpuTypeIds).describe("In priority order: the first that is available is taken."),
   idleTimeout: z.int().min(1).max(3600),
   minCudaVersion: fields.cuda,
   name: fields.name,

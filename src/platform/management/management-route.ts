@@ -9,14 +9,21 @@ import { authenticate } from "../auth.ts";
 import { PlatformCall } from "../call.ts";
 import { readJsonBody } from "../large-body.ts";
 import { type PlatformRoute, platformRoutesFor } from "../platform-route.ts";
-import { type AccountCalls, accountOf, type CatalogueCalls, catalogueOf, orUnavailable } from "./account-calls.ts";
+import {
+  type AccountCalls,
+  accountOf,
+  type CatalogueCalls,
+  catalogueOf,
+  managesWithinMs,
+  orUnavailable,
+} from "./account-calls.ts";
 
 export const managementPath = "/platform/v1";
 export const managementErrors = errorsOf("management");
 
 export class ManagementCall extends PlatformCall {
   /** The caller's account. A stub is made anew for each call, since one that broke stays broken. */
-  readonly records = (): Remote<AccountCalls> => orUnavailable(accountOf(this.env, this.account));
+  readonly records = (): Remote<AccountCalls> => orUnavailable(accountOf(this.env, this.account, managesWithinMs));
 
   /** The public templates of all accounts. */
   readonly catalogue = (): Remote<CatalogueCalls> => orUnavailable(catalogueOf(this.env));

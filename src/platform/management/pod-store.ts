@@ -15,7 +15,7 @@ import {
   podMicroUsdPerHour,
   usd,
 } from "./prices.ts";
-import { absent, type Page, Rows } from "./rows.ts";
+import { absent, type RowPage, Rows } from "./rows.ts";
 import type { Template } from "./template-input.ts";
 import { type TemplateStore, unknownReference, wrongKind } from "./template-store.ts";
 import type { Volume } from "./volume.ts";
@@ -43,7 +43,7 @@ export class PodStore {
     return this.#rows.find(id);
   }
 
-  page(filter: PodFilter, after: number): Page {
+  page(filter: PodFilter, after: number): RowPage {
     const { where, bindings } = whereOf(filter);
     const rows = filter.desiredStatus === "TERMINATED" ? this.#terminated : this.#rows;
     return rows.page(where, bindings, after);

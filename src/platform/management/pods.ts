@@ -1,6 +1,6 @@
 // Pods: the routes. They are records with a price and a clock; no machine is rented.
 import * as z from "zod";
-import { accepted } from "../answers.ts";
+import { orThrow } from "../answers.ts";
 import * as fields from "./fields.ts";
 import { managementRoute } from "./management-route.ts";
 import { type PodEvent, podSchema } from "./pod.ts";
@@ -24,10 +24,11 @@ export const podRoutes = [
     list: {
       summary: "The Pods",
       query: podFilterSchema,
-      answer: async ({ records }, filter) => {
-        const workers = filter.includeWorkers ? await records().listWorkers(filter) : [];
+      answer: ({ records }, filter) => {
+        const workers = (after: number) => records().pageOfWorkers(filter, after);
         const pods = (after: number) => records().listPods(filter, after);
-        return filter.endpointId === undefined ? answerList(workers, pods) : answerList(workers);
+        const own = filter.endpointId === undefined ? [pods] : [];
+        return answerList([], ...(filter.includeWorkers ? [workers] : []), ...own);
       },
     },
     create: {
@@ -60,7 +61,7 @@ export const podRoutes = [
         answer: podSchema,
         errors: ["NOT_FOUND", "LOCKED", "WRONG_STATE"],
       },
-      async ({ records }, { params }) => Response.json(accepted(await records().actOnPod(params.podId, action))),
+      async ({ records }, { params }) => Response.json(orThrow(await records().actOnPod(params.podId, action))),
     ),
   ),
 ];

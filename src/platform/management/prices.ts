@@ -119,6 +119,13 @@ export function usd(amountMicroUsd: number): number {
 /** A GPU as it is answered with a Pod. */
 export function describeGpu(id: GpuTypeId, count: number) {
   const [securePrice, communityPrice] = gpuPrices[id].usd;
-  const spot = { secureSpotPrice: securePrice * spotShare, communitySpotPrice: communityPrice * spotShare };
-  return { id, count, displayName: id.replace(/^(NVIDIA|AMD)\s+/, ""), securePrice, communityPrice, ...spot };
+  return {
+    id,
+    count,
+    displayName: id.replace(/^(NVIDIA|AMD)\s+/, ""),
+    securePrice,
+    communityPrice,
+    secureSpotPrice: securePrice * spotShare,
+    communitySpotPrice: communityPrice * spotShare,
+  };
 }

@@ -1,7 +1,7 @@
 // What the resources of the management interface have in common: routes to list, make, read, change and delete them.
 import * as z from "zod";
 import type { ErrorCode } from "../../errors.ts";
-import { accepted } from "../answers.ts";
+import { orThrow } from "../answers.ts";
 import type { PlatformRoute } from "../platform-route.ts";
 import type { Refusal } from "../queue/views.ts";
 import * as fields from "./fields.ts";
@@ -62,17 +62,17 @@ export function resourceRoutes<T extends object, L extends z.ZodType, C extends 
       (call, { query }) => answerAll(call, query as z.output<L>),
     ),
     managementRoute({ ...making, id: `Create${name}`, method: "post", path, answer }, async (call, { body }) =>
-      Response.json(accepted(await make(call, body as z.output<C>)), { status: create.status ?? 200 }),
+      Response.json(orThrow(await make(call, body as z.output<C>)), { status: create.status ?? 200 }),
     ),
     managementRoute(
       { ...getting, ...one, id: `Get${name}`, method: "get", answer, errors: ["NOT_FOUND"] },
       async (call, { params, query }) =>
-        Response.json(accepted(await find(call, params[id] ?? "", query as z.output<G>))),
+        Response.json(orThrow(await find(call, params[id] ?? "", query as z.output<G>))),
     ),
     managementRoute(
       { ...removing, ...one, id: `Delete${name}`, method: "delete", status: 204, errors: errorsOf(remove) },
       async (call, { params }) => {
-        accepted(await act(call, params[id] ?? ""));
+        orThrow(await act(call, params[id] ?? ""));
         return new Response(null, { status: 204 });
       },
     ),
@@ -104,7 +104,7 @@ export function changeRoutes<B extends z.ZodType>(
   ] as const;
   return ways.map((way) =>
     managementRoute({ ...changing, ...way }, async (call, { params, body: asked }) =>
-      Response.json(accepted(await change.act(call, params[id] ?? "", asked as z.output<B>))),
+      Response.json(orThrow(await change.act(call, params[id] ?? "", asked as z.output<B>))),
     ),
   );
 }

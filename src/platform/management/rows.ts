@@ -7,8 +7,17 @@ export interface Page {
   readonly next: number | null;
 }
 
-/** As many rows as one call brings: their texts stay far under what a call can carry. */
+/** A page of rows as they are stored. */
+export interface RowPage extends Page {
+  /** Where each row stands: the next page may begin behind any of them. */
+  readonly places: readonly number[];
+}
+
+/** As much as one call brings: 32 MiB is the most that it can carry, and a character may take two bytes. */
 const pageRows = 500;
+const pageLength = 4 * 1024 * 1024;
+/** How many rows are completed together. */
+const atOnce = 20;
 
 export class Rows<T extends { readonly id: string }> {
   readonly #sql: SqlStorage;
@@ -43,12 +52,41 @@ export class Rows<T extends { readonly id: string }> {
     return this.#sql.exec(`SELECT 1 FROM ${this.#table} WHERE ${where} LIMIT 1`, ...bindings).toArray().length > 0;
   }
 
-  page(where: string, bindings: readonly SqlStorageValue[], after: number): Page {
+  page(where: string, bindings: readonly SqlStorageValue[], after: number): RowPage {
     const query = `SELECT seq, json FROM ${this.#table} WHERE ${where} AND seq > ? ORDER BY seq LIMIT ?`;
-    const rows = this.#sql.exec<{ seq: number; json: string }>(query, ...bindings, after, pageRows).toArray();
-    const next = rows.length === pageRows ? (rows.at(-1)?.seq ?? null) : null;
-    return { items: rows.map(({ json }) => json), next };
+    const items: string[] = [];
+    const places: number[] = [];
+    let length = 0;
+    for (const { seq, json } of this.#sql.exec<{ seq: number; json: string }>(query, ...bindings, after, pageRows)) {
+      items.push(json);
+      places.push(seq);
+      length += json.length;
+      if (length > pageLength) break;
+    }
+    const isLast = items.length < pageRows && length <= pageLength;
+    return { items, places, next: isLast ? null : (places.at(-1) ?? null) };
   }
+}
+
+/** The page with what is answered for each of its rows; as many rows as one call can carry then. */
+export async function completed<T>(
+  { items, places, next }: RowPage,
+  complete: (record: T) => Promise<readonly object[]>,
+): Promise<Page> {
+  const whole: string[] = [];
+  let length = 0;
+  for (let from = 0; from < items.length; from += atOnce) {
+    const records = items.slice(from, from + atOnce).map((json) => JSON.parse(json) as T);
+    for (const [at, answered] of (await Promise.all(records.map(complete))).entries()) {
+      for (const record of answered) {
+        const text = JSON.stringify(record);
+        whole.push(text);
+        length += text.length;
+      }
+      if (length > pageLength) return { items: whole, next: places[from + at] ?? null };
+    }
+  }
+  return { items: whole, next };
 }
 
 export function absent(what: string): Refusal {

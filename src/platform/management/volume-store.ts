@@ -56,8 +56,16 @@ export class VolumeStore {
   }
 
   #clock({ id, size: gb, dataCenterId }: Volume, now: number): void {
-    const price = { microUsdPerHour: volumeMicroUsdPerHour(gb), gb, dataCenterId };
-    const none = { gpuTypeId: "", templateId: "", imageName: "" };
-    this.#ledger.start({ kind: "volume", resource: id, ...price, ...none }, now);
+    const clocked = {
+      kind: "volume",
+      resource: id,
+      microUsdPerHour: volumeMicroUsdPerHour(gb),
+      gb,
+      dataCenterId,
+      gpuTypeId: "",
+      templateId: "",
+      imageName: "",
+    } as const;
+    this.#ledger.start(clocked, now);
   }
 }

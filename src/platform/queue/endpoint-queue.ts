@@ -6,7 +6,7 @@ import { isFinal, type JobState } from "../../contract/states.ts";
 import { CheckedObject } from "../../durable/checked-object.ts";
 import { migrate } from "../../durable/migrate.ts";
 import { OneAlarm } from "../../durable/one-alarm.ts";
-import { remote } from "../../durable/remote.ts";
+import { answersWithinMs, remote } from "../../durable/remote.ts";
 import { defaultEndpointSettings, type EndpointSettings, readSettings, writeSettings } from "./endpoint-settings.ts";
 import type { ExecutedRow } from "./executed.ts";
 import { HeldCalls } from "./held-calls.ts";
@@ -28,7 +28,7 @@ import type {
 import { QueueLimits } from "./queue-limits.ts";
 import { readQueueName } from "./queue-name.ts";
 import { steps } from "./schema.ts";
-import { type JobView, noEndpoint, noJob, type Refusal, type TakenJob } from "./views.ts";
+import { type JobView, noEndpoint, noJob, queueFull, type Refusal, type TakenJob } from "./views.ts";
 import { WorkerCalls } from "./worker-calls.ts";
 
 export class EndpointQueue extends CheckedObject implements QueueCalls {
@@ -81,13 +81,15 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
     }
     const leave = rated ? this.#limits.enter(rated) : () => {};
     const upload = this.#queue.store.newPayloadKey();
+    let hasRoom = true;
     try {
-      const stored = this.#queue.store.payloads.upload(upload, body, this.clock());
+      const fits = (bytes: number) => (hasRoom = this.#queue.hasRoom(bytes, rated === undefined));
+      const stored = this.#queue.store.payloads.upload(upload, body, this.clock(), fits);
       this.#arm();
       const size = await stored;
       if (size !== undefined) return { upload, size };
       this.discard(upload);
-      return undefined;
+      return hasRoom ? undefined : queueFull;
     } catch (error) {
       this.discard(upload);
       throw error;
@@ -270,7 +272,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
 
   async #tellAccount(rows: readonly ExecutedRow[]): Promise<void> {
     const { account, endpoint } = readQueueName(this.ctx.id.name);
-    await remote(this.env.ACCOUNT, account).recordExecuted(endpoint, rows);
+    await remote(this.env.ACCOUNT, account, answersWithinMs.asked).recordExecuted(endpoint, rows);
   }
 
   override alarm(): Promise<void> {

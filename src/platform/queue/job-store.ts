@@ -36,7 +36,7 @@ export type Change = Partial<Pick<JobRow, "worker" | "error" | "output" | "ttlMs
 export type Moved = { job: JobRow; deleted: boolean };
 
 /** From here on no worker gets the request again: what it said beside its input, such as a bucket's secret, goes. */
-const isForgetful: ReadonlySet<string> = new Set(["COMPLETED", "CANCELLED", "deleted"]);
+const statesWithoutRetry: ReadonlySet<string> = new Set(["COMPLETED", "CANCELLED", "deleted"]);
 
 export class JobStore {
   readonly payloads: Payloads;
@@ -136,6 +136,11 @@ export class JobStore {
     return this.#sql.exec<JobRow>(query, worker).toArray();
   }
 
+  /** Notes until when the worker must be heard of, or that it was. */
+  setLostAt(worker: string, lostAt: number | null): void {
+    this.#sql.exec("UPDATE jobs SET lostAt = ? WHERE status = 'IN_PROGRESS' AND worker = ?", lostAt, worker);
+  }
+
   busyWorkers(): string[] {
     const query = "SELECT DISTINCT worker FROM jobs WHERE status = 'IN_PROGRESS'";
     return this.#sql
@@ -166,7 +171,8 @@ export class JobStore {
     if (status === undefined) return undefined;
     this.#count(job, -1);
     if (job.status === "IN_PROGRESS") this.executed.add(event, job.worker, job.takenAt, now);
-    if (isForgetful.has(status)) this.payloads.blankAround({ key: job.input, from: job.inputFrom, to: job.inputTo });
+    if (statesWithoutRetry.has(status))
+      this.payloads.blankAround({ key: job.input, from: job.inputFrom, to: job.inputTo });
     if (status === "deleted") {
       this.#delete(job);
       return { job, deleted: true };
@@ -263,7 +269,7 @@ export class JobStore {
   #write(job: JobRow): void {
     this.#sql.exec(
       `UPDATE jobs SET status = ?, position = ?, queuedAt = ?, takenAt = ?, finishedAt = ?, ttlMs = ?, worker = ?,
-         retries = ?, error = ?, output = ?, dueAt = ? WHERE key = ?`,
+         retries = ?, error = ?, output = ?, dueAt = ?, lostAt = ? WHERE key = ?`,
       job.status,
       job.position,
       job.queuedAt,
@@ -275,6 +281,7 @@ export class JobStore {
       job.error,
       job.output,
       job.dueAt,
+      job.lostAt,
       job.key,
     );
   }

@@ -65,6 +65,8 @@ export interface JobRow extends Record<string, SqlStorageValue> {
   inputTo: number;
   output: number | null;
   dueAt: number;
+  /** Set by a restart, until its worker is heard of: when the job counts as lost. */
+  lostAt: number | null;
 }
 
 /** How an event changes the times of a job. */
@@ -74,9 +76,9 @@ export function effectsOf(event: JobEvent, now: number): Partial<JobRow> {
       return { takenAt: now };
     case "returned":
     case "lost":
-      return { takenAt: null, worker: null };
+      return { takenAt: null, worker: null, lostAt: null };
     case "retried":
-      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, retries: 0 };
+      return { takenAt: null, worker: null, finishedAt: null, queuedAt: now, error: null, retries: 0, lostAt: null };
     default:
       return { finishedAt: now };
   }

@@ -18,9 +18,21 @@ export interface PayloadRange {
 
 export class Payloads {
   readonly #sql: SqlStorage;
+  /** How many bytes each upload has stored so far. */
+  readonly #uploads = new Map<number, number>();
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
+    for (const { key } of sql.exec<{ key: number }>("SELECT key FROM uploads").toArray()) {
+      this.#uploads.set(key, this.size(key));
+    }
+  }
+
+  /** What uploads take that belong to no job yet. */
+  get uploadedBytes(): number {
+    let bytes = 0;
+    for (const size of this.#uploads.values()) bytes += size;
+    return bytes;
   }
 
   /** Stores what fits in memory; the caller runs it inside its transaction. */
@@ -36,9 +48,14 @@ export class Payloads {
 
   /**
    * Stores a stream row by row. Until `adopt` it is an upload, which is removed when its time is over. Its size; nothing
-   * where it broke off, or was removed while it still flowed.
+   * where it broke off, was removed while it still flowed, or has no room.
    */
-  async upload(key: number, stream: ReadableStream<Uint8Array>, now: number): Promise<number | undefined> {
+  async upload(
+    key: number,
+    stream: ReadableStream<Uint8Array>,
+    now: number,
+    fits: (bytes: number) => boolean,
+  ): Promise<number | undefined> {
     this.#sql.exec("INSERT INTO uploads (key, dueAt) VALUES (?, ?)", key, now + uploadLifetimeMs);
     const reader = stream.getReader({ mode: "byob" });
     let buffer: ArrayBufferLike = new ArrayBuffer(rowBytes);
@@ -52,12 +69,13 @@ export class Payloads {
       }
       if (value === undefined || value.byteLength === 0) break;
       // The upload was removed while it still flowed: no job would ever use the rest.
-      if (!this.#isUpload(key)) {
+      if (!this.#isUpload(key) || !fits(value.byteLength)) {
         await reader.cancel().catch(() => {});
         return undefined;
       }
       this.#putRow(key, part, value);
       size += value.byteLength;
+      this.#uploads.set(key, size);
       buffer = value.buffer;
       if (value.byteLength < rowBytes) break;
     }
@@ -70,6 +88,7 @@ export class Payloads {
 
   /** False where the upload is gone: its time was over before the job came. */
   adopt(key: number): boolean {
+    this.#uploads.delete(key);
     return this.#sql.exec("DELETE FROM uploads WHERE key = ?", key).rowsWritten > 0;
   }
 
@@ -90,6 +109,7 @@ export class Payloads {
   /** How many bytes went. */
   remove(key: number): number {
     const size = this.size(key);
+    this.#uploads.delete(key);
     this.#sql.exec("DELETE FROM payloads WHERE key = ?", key);
     this.#sql.exec("DELETE FROM uploads WHERE key = ?", key);
     return size;

@@ -1,5 +1,6 @@
 // The queue's rules at work: every call is one synchronous turn over storage, so it happens whole or not at all.
 import type { Health } from "../../contract/job.ts";
+import { limits } from "../../contract/limits.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { AttachedWorkers } from "./attached-workers.ts";
 import { BuiltInRuns, type RunJob } from "./built-in-runs.ts";
@@ -9,10 +10,13 @@ import { abandonedError, isHeldBy, type JobEvent, type JobRow, nextTimer, overra
 import { type Change, JobStore } from "./job-store.ts";
 import { Listeners } from "./listeners.ts";
 import { Presence } from "./presence.ts";
-import type { Submission } from "./queue-calls.ts";
+import type { Payload, Submission } from "./queue-calls.ts";
 import { workersWanted } from "./scaling.ts";
 
 const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
+
+/** How much of requests one batch carries: a Worker holds 128 MB, and one call between objects 32 MiB. */
+const batchBytes = 20 * 1024 * 1024;
 
 /** How many overdue jobs one alarm handles before it makes room for calls. */
 const tickSize = 500;
@@ -29,6 +33,8 @@ export class Queue {
   readonly presence: Presence;
   /** Told when a job has moved to its end, is gone, or has streamed something. */
   readonly listeners = new Listeners();
+  /** Real workers that hold jobs from before a restart, and were not heard of since. */
+  readonly #unheard = new Set<string>();
   readonly #builtIn: BuiltInRuns;
   readonly #deps: QueueDeps;
   #settings: EndpointSettings;
@@ -44,17 +50,33 @@ export class Queue {
     this.#recover();
   }
 
-  /** After a restart: built-in runs are lost, and real workers have the full time to be heard of. */
+  /**
+   * After a restart: built-in runs are lost, and real workers have the full time to be heard of. That time is noted:
+   * an endpoint that nobody calls sleeps and restarts until its alarm, and a silent worker has the time once.
+   */
   #recover(): void {
     const now = this.#deps.now();
     for (const worker of this.store.busyWorkers()) {
       for (const job of this.store.heldBy(worker)) {
         if (job.dueAt <= now) this.#ring(job, now);
         else if (isBuiltIn(worker)) this.lose(job);
-        else this.workers.holds(worker, job.id, now);
+        else this.#holdsUnheard(worker, job, now);
       }
     }
     this.dispatch();
+  }
+
+  #holdsUnheard(worker: string, job: JobRow, now: number): void {
+    const lostAt = job.lostAt ?? now + limits.workerLostMs;
+    this.workers.holds(worker, job.id, lostAt - limits.workerLostMs);
+    if (job.lostAt === null && !this.#unheard.has(worker)) this.store.setLostAt(worker, lostAt);
+    this.#unheard.add(worker);
+  }
+
+  /** A real worker calls. What a restart noted of it is void. */
+  heard(worker: string): void {
+    this.workers.heard(worker, this.#deps.now());
+    if (this.#unheard.delete(worker)) this.store.setLostAt(worker, null);
   }
 
   /** The job as it is now. Applies its overdue timers first, since the alarm may be late. */
@@ -92,8 +114,21 @@ export class Queue {
   }
 
   isFull(moreBytes: number): boolean {
-    const { jobs, bytes } = this.store.totals;
-    return jobs >= queueBounds.jobs || bytes + moreBytes > queueBounds.bytes;
+    return this.store.totals.jobs >= queueBounds.jobs || !this.hasRoom(moreBytes);
+  }
+
+  /** What flows in as a result may pass the bound for results: a job whose result is not kept fails, and is told so. */
+  hasRoom(moreBytes: number, isResult = false): boolean {
+    return this.#fits(moreBytes, isResult ? 2 : 1);
+  }
+
+  /** Results have half as much room again, since those that wait may fill the bound. An upload is counted already. */
+  keeps(output: Payload | null): boolean {
+    return output === null || this.#fits(output instanceof Uint8Array ? output.byteLength : 0, 1.5);
+  }
+
+  #fits(moreBytes: number, bounds: number): boolean {
+    return this.store.totals.bytes + this.store.payloads.uploadedBytes + moreBytes <= bounds * queueBounds.bytes;
   }
 
   /** False if the named upload is gone. */
@@ -148,13 +183,25 @@ export class Queue {
     this.#startBuiltIn(now);
   }
 
-  /** Gives jobs to a real worker. */
+  /** Gives jobs to a real worker: as many as a batch carries, and at least one. */
   take(worker: string, count: number): JobRow[] {
     if (!this.#mayTake(worker)) return [];
     const now = this.#deps.now();
-    const taken = this.#nextWaiting(count, now).flatMap((job) => this.#give(job, worker, now) ?? []);
+    const batch = this.#batch(this.#nextWaiting(count, now));
+    const taken = batch.flatMap((job) => this.#give(job, worker, now) ?? []);
     for (const job of taken) this.workers.holds(worker, job.id, now);
+    // Others stand in line for what the batch has left.
+    if (taken.length < count) this.dispatch();
     return taken;
+  }
+
+  #batch(waiting: readonly JobRow[]): readonly JobRow[] {
+    let bytes = 0;
+    const end = waiting.findIndex(({ input }, at) => {
+      bytes += this.store.payloads.size(input);
+      return at > 0 && bytes > batchBytes;
+    });
+    return end < 0 ? waiting : waiting.slice(0, end);
   }
 
   /** A managed endpoint has at most `workersMax` busy workers: one more waits until another is done. */

@@ -93,4 +93,7 @@ export const steps: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX executed_tell ON executed (tellAt) WHERE tellAt IS NOT NULL;
   `,
+  `
+  ALTER TABLE jobs ADD COLUMN lostAt INTEGER;
+  `,
 ];

@@ -38,6 +38,9 @@ export const queueFull: Refusal = {
   retryAfterSeconds: fullSeconds,
 };
 
+/** What a job ends with whose output cannot be kept. */
+export const noRoomError = "the output was not kept: the queue of this endpoint is full";
+
 /** A worker that is told to slow down pauses by itself. */
 export const tooManyWorkers: Refusal = {
   refused: "RATE_LIMITED",

@@ -6,7 +6,16 @@ import { isHeldBy, type JobRow } from "./job.ts";
 import { requestOf } from "./job-view.ts";
 import type { Queue } from "./queue.ts";
 import type { JobOutcome } from "./queue-calls.ts";
-import { noEndpoint, noJob, notHeld, type Refusal, type TakenJob, tooManyWorkers } from "./views.ts";
+import {
+  noEndpoint,
+  noJob,
+  noRoomError,
+  notHeld,
+  queueFull,
+  type Refusal,
+  type TakenJob,
+  tooManyWorkers,
+} from "./views.ts";
 
 export interface WorkerCallsDeps {
   readonly queue: Queue;
@@ -86,15 +95,19 @@ export class WorkerCalls {
   finish(worker: string, id: string, { error, output }: JobOutcome): { ok: true } | Refusal {
     const { queue, model } = this.#deps;
     return this.#release(worker, id, (job) => {
-      const reported = this.#replaceOutput(job, output);
+      const keeps = queue.keeps(output);
+      const reported = this.#replaceOutput(job, keeps ? output : null);
       if (!reported) return false;
-      queue.apply(reported, error === null ? "completed" : "failed", { error }, true);
-      if (error === null) model?.completed(reported);
+      if (!keeps && output && "upload" in output) queue.store.payloads.remove(output.upload);
+      const fault = error ?? (keeps ? null : noRoomError);
+      queue.apply(reported, fault === null ? "completed" : "failed", { error: fault }, true);
+      if (fault === null) model?.completed(reported);
       return true;
     });
   }
 
   report(worker: string, id: string, progress: JobOutcome["output"]): { ok: true } | Refusal {
+    if (!this.#deps.queue.keeps(progress)) return queueFull;
     return this.#onJob(worker, id, (job) => this.#replaceOutput(job, progress) !== undefined);
   }
 
@@ -144,7 +157,7 @@ export class WorkerCalls {
   /** Notes that a real worker is present. Built-in workers pause then, also after this object has slept. */
   #heard(worker: string): void {
     const { queue, now } = this.#deps;
-    queue.workers.heard(worker, now());
+    queue.heard(worker);
     queue.presence.note(now() + limits.workerLostMs);
   }
 

@@ -30,8 +30,7 @@ export function publicModel(ctx: DurableObjectState, env: Env, deps: RunnerDeps)
   const reading = readConfig(env);
   if (!model || !reading.ok) return undefined;
   const delayMs = reading.config.sampleDelayMs;
-  const files = { media: env.MEDIA, given: new GivenMedia(), exports: ctx.exports };
-  const shared = { ...deps, model, delayMs, ...files };
+  const shared = { ...deps, model, delayMs, media: env.MEDIA, given: new GivenMedia(), exports: ctx.exports };
   const debits = new Debits({ ctx, env, model, payloads: () => deps.queue().store.payloads });
   return {
     run: (job, worker, signal) => ctx.waitUntil(run({ ...shared, job, worker, signal })),

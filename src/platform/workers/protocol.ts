@@ -2,13 +2,13 @@
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { bodyErrors } from "../../http/body-problem.ts";
-import { accepted, splice, spliceFlowing } from "../answers.ts";
+import { flows, orThrow, type Piece, splice, spliceFlowing } from "../answers.ts";
 import { authenticate } from "../auth.ts";
 import { type EndpointCall, endpointPath, endpointRoute } from "../endpoint-call.ts";
 import { knownEndpoint } from "../endpoints.ts";
 import { readJsonBody } from "../large-body.ts";
 import type { PlatformRoute } from "../platform-route.ts";
-import type { Body, TakenJob } from "../queue/views.ts";
+import type { TakenJob } from "../queue/views.ts";
 import { callOnce, callWithRetry, longPoll } from "../queue-client.ts";
 import { probeConnection } from "./probe-connection.ts";
 import { checked, readResult, resultBytes, resultSchema } from "./result.ts";
@@ -24,8 +24,6 @@ const pingSchema = z.object({
     .max(64 * 1024)
     .default(""),
 });
-
-const encoder = new TextEncoder();
 
 const guards = [authenticate, knownEndpoint];
 const errors = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "INVALID_REQUEST"] as const;
@@ -44,7 +42,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
     async (call, { params: { worker } }) => {
       const taken = await take(call, worker, 1);
       const [job] = taken.jobs;
-      return job ? hand(call, worker, taken, "", job.request, endOf(job)) : nothing();
+      return job ? hand(call, worker, taken, requestOf(job)) : nothing();
     },
   ),
   endpointRoute(
@@ -58,7 +56,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
     guards,
     async (call, { params: { worker }, query }) => {
       const taken = await take(call, worker, query.batch_size);
-      return taken.jobs.length > 0 ? hand(call, worker, taken, "[", await listOf(taken.jobs), "]") : nothing();
+      return taken.jobs.length > 0 ? hand(call, worker, taken, listOf(taken.jobs)) : nothing();
     },
   ),
   endpointRoute(
@@ -71,7 +69,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
     guards,
     async (call, { params: { worker } }) => {
       const held = call.heldFor(limits.takeHoldMs);
-      const stops = accepted(await longPoll(held, (queue, leftMs, ticket) => queue.stops(worker, ticket, leftMs)));
+      const stops = orThrow(await longPoll(held, (queue, leftMs, ticket) => queue.stops(worker, ticket, leftMs)));
       return stops.length > 0 ? Response.json({ jobsToStop: stops }) : nothing();
     },
   ),
@@ -93,7 +91,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
       if ("refused" in told && output && "upload" in output)
         await callWithRetry(queue, (stub) => stub.discard(output.upload));
       if (status !== "IN_PROGRESS" && stopPod) await callWithRetry(queue, (stub) => stub.restart(worker));
-      return Response.json(accepted(told));
+      return Response.json(orThrow(told));
     },
   ),
   endpointRoute(
@@ -101,7 +99,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
     guards,
     async ({ request, job, queue }, { params: { worker } }) => {
       const { output } = checked(chunkSchema, await readJsonBody(request, resultBytes));
-      return Response.json(accepted(await callOnce(queue, (stub) => stub.append(worker, job, output))));
+      return Response.json(orThrow(await callOnce(queue, (stub) => stub.append(worker, job, output))));
     },
   ),
   endpointRoute(
@@ -109,7 +107,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
     guards,
     async ({ queue }, { params: { worker }, query }) => {
       const jobs = query.job_id.split(",").filter(Boolean);
-      return Response.json(accepted(await callWithRetry(queue, (stub) => stub.ping(worker, jobs))));
+      return Response.json(orThrow(await callWithRetry(queue, (stub) => stub.ping(worker, jobs))));
     },
   ),
 ];
@@ -135,7 +133,7 @@ interface Taken {
 async function take(call: EndpointCall, worker: string, count: number): Promise<Taken> {
   const askedAt = Date.now();
   const held = call.heldFor(limits.takeHoldMs);
-  const jobs = accepted(await longPoll(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
+  const jobs = orThrow(await longPoll(held, (queue, leftMs, ticket) => queue.take(worker, ticket, count, leftMs)));
   if (!call.request.signal.aborted) return { jobs, waited: Date.now() - askedAt >= waitedMs };
   const returned = giveBack(call, worker, jobs);
   call.waitUntil(returned);
@@ -152,29 +150,23 @@ function giveBack(call: EndpointCall, worker: string, jobs: readonly TakenJob[])
 const waitedMs = 20;
 
 /** Jobs whose worker left during the held poll, or in the middle of the answer, go back at once. */
-function hand(
-  call: EndpointCall,
-  worker: string,
-  { jobs, waited }: Taken,
-  ...[before, middle, after]: [string, Body, string]
-): Response {
+function hand(call: EndpointCall, worker: string, { jobs, waited }: Taken, pieces: readonly Piece[]): Response {
   const { signal } = call.request;
   const waitUntil = (promise: Promise<unknown>) => call.waitUntil(promise);
   const broken = () => waitUntil(giveBack(call, worker, jobs));
   const ready = waited ? (to: WritableStream) => probeConnection(to, signal) : undefined;
-  const flows = waited || middle instanceof ReadableStream;
-  const body = flows
-    ? spliceFlowing(before, middle, after, { waitUntil, broken, ...(ready && { ready }) })
-    : splice(before, middle, after);
+  const body =
+    waited || pieces.some(flows)
+      ? spliceFlowing(pieces, { waitUntil, broken, ...(ready && { ready }) })
+      : splice(pieces);
   return new Response(body, { headers: json });
 }
 
 /** The request is as it came, with its id last: it overrides an `id` of the client's own. */
-function endOf({ id }: TakenJob): string {
-  return `,"id":${JSON.stringify(id)}}`;
+function requestOf({ id, request }: TakenJob): Piece[] {
+  return [request, `,"id":${JSON.stringify(id)}}`];
 }
 
-async function listOf(jobs: readonly TakenJob[]): Promise<Uint8Array> {
-  const texts = await Promise.all(jobs.map((job) => new Response(splice("", job.request, endOf(job))).text()));
-  return encoder.encode(texts.join(","));
+function listOf(jobs: readonly TakenJob[]): Piece[] {
+  return [...jobs.flatMap((job, at) => [at === 0 ? "[" : ",", ...requestOf(job)]), "]"];
 }

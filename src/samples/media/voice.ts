@@ -61,12 +61,13 @@ interface Syllable {
 }
 
 /** One vowel each, with the consonants before it. Punctuation and the ends of words are pauses. */
-function syllablesOf(text: string): Syllable[] {
+export function syllablesOf(text: string): Syllable[] {
   const found: Syllable[] = [];
   const plain = text.slice(0, 8000).normalize("NFD").toLowerCase();
-  for (const [part] of plain.matchAll(
+  for (const match of plain.matchAll(
     /[^aeiouy\s.,;:!?]*[aeiouy]+[^aeiouy\s.,;:!?]*|[^aeiouy\s.,;:!?]{1,3}|[.,;:!?]+|\s+/gu,
   )) {
+    const [part] = match;
     const vowel = vowels[part.match(/[aeiouy]/)?.[0] ?? "e"];
     const pause = /^[\s.,;:!?]/.test(part);
     const length = pause
@@ -76,7 +77,7 @@ function syllablesOf(text: string): Syllable[] {
           ? 3
           : 0.7
       : 1.6 + Math.min(4, part.length) * 0.6;
-    const rises = /^[^\s]*\s*\?/.test(plain.slice(part.length));
+    const rises = /^[^\s]*\s*\?/.test(plain.slice(match.index + part.length));
     found.push(
       pause || !vowel ? { hiss: false, rises, length } : { vowel, hiss: /^[sfzxcthk]/.test(part), rises, length },
     );

@@ -106,7 +106,9 @@ const nouns = {
   stored: "Stored",
 };
 
-const barOf = (limit: Limit) => ({ label: nameOf(limit), part: limit.used / limit.limit, says: leftOf(limit) });
+/** Nothing of nothing is left: the bar is full. */
+const partOf = ({ used, limit }: Limit) => (limit > 0 ? used / limit : 1);
+const barOf = (limit: Limit) => ({ label: nameOf(limit), part: partOf(limit), says: leftOf(limit) });
 
 /** `usd-day-video` is money of a day for films. */
 function nameOf({ name, unit }: Limit): string {
@@ -125,8 +127,9 @@ const sumOf = (spent: readonly Spent[]) => spent.reduce((sum, row) => sum + row.
 function totalOf(spent: readonly Spent[]): string {
   const assumed = spent.reduce((sum, { assumedUsd }) => sum + assumedUsd, 0);
   const jobs = spent.reduce((sum, row) => sum + row.jobs, 0);
-  const extra = assumed > 0 ? `, ${usd(assumed)} of it assumed` : "";
-  return `${usd(sumOf(spent))}${extra} for ${jobs} ${jobs === 1 ? "job" : "jobs"}.`;
+  const total = `${usd(sumOf(spent))} for ${jobs} ${jobs === 1 ? "job" : "jobs"}.`;
+  if (assumed === 0) return total;
+  return `${total} ${usd(assumed)} of it is an estimate, since the model service has not said what those jobs cost.`;
 }
 
 /** The dearest first. */

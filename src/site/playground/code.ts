@@ -21,10 +21,15 @@ export function snippetsOf(model: ListedModel, given: Call["input"], origin: str
   return Object.entries(writers).map(([name, write]) => ({ name, code: write(call) }));
 }
 
-const resultOf = ({ output }: ListedModel) => (output === "text" ? "job.output" : `job.output.${output}`);
+const written = 'job.output.flatMap(({ choices }) => choices[0].tokens).join("")';
+const resultOf = ({ output }: ListedModel) => (output === "text" ? written : `job.output.${output}`);
+
+const madeBy = "the package that `npm pack` makes in a checkout of Sluice";
 
 function client({ model, text, origin }: Call): string {
-  return `import { createSluice } from "sluice/client";
+  return `// From ${madeBy}.
+// A page without a bundler imports "${origin}/client.js".
+import { createSluice } from "sluice/client";
 
 const sluice = createSluice({ url: "${origin}" });
 const job = await sluice.run("${model.id}", ${text});
@@ -35,8 +40,10 @@ const tags = { image_url: 'img alt=""', video_url: "video controls", audio_url: 
 
 function react({ model, text, origin }: Call): string {
   const tag = tags[model.output];
-  const shown = tag ? `{job && <${tag} src={${resultOf(model)}} />}` : "<pre>{JSON.stringify(job?.output)}</pre>";
-  return `import { createSluice } from "sluice/client";
+  const result = resultOf(model);
+  const shown = tag ? `<${tag} src={${result}} />` : `<pre>{${result}}</pre>`;
+  return `// Both from ${madeBy}.
+import { createSluice } from "sluice/client";
 import { useJob } from "sluice/react";
 
 const sluice = createSluice({ url: "${origin}" });
@@ -49,7 +56,7 @@ export function Example() {
       <button onClick={() => run(input)}>Run</button>
       <button onClick={cancel}>Cancel</button>
       <p>{error?.message ?? state}</p>
-      ${shown}
+      {job && ${shown}}
     </>
   );
 }`;
@@ -57,18 +64,23 @@ export function Example() {
 
 function byFetch({ model, text, origin }: Call): string {
   return `const gateway = "${origin}";
-const session = await fetch(\`\${gateway}/sessions\`, { method: "POST" });
-const { token } = await session.json();
 
+async function call(path, request) {
+  const response = await fetch(gateway + path, request);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.detail);
+  return answer;
+}
+
+const { token } = await call("/sessions", { method: "POST" });
 const headers = { Authorization: \`Bearer \${token}\`, "Content-Type": "application/json" };
 const body = JSON.stringify({
   input: ${text.replaceAll("\n", "\n  ")},
 });
-const path = \`\${gateway}/v2/${model.id}\`;
-let job = await (await fetch(\`\${path}/runsync\`, { method: "POST", headers, body })).json();
-while (job.status?.startsWith("IN_")) {
-  job = await (await fetch(\`\${path}/status-sync/\${job.id}\`, { headers })).json();
-}
+const path = "/v2/${model.id}";
+let job = await call(\`\${path}/runsync\`, { method: "POST", headers, body });
+while (job.status.startsWith("IN_")) job = await call(\`\${path}/status-sync/\${job.id}\`, { headers });
+if (job.status !== "COMPLETED") throw new Error(job.error ?? job.status);
 console.log(${resultOf(model)});`;
 }
 
@@ -78,12 +90,16 @@ function openAi({ model, input, origin }: Call): string {
   const asked = { model: model.id, messages, max_tokens, temperature, ...sampling, stream: true };
   return `import OpenAI from "openai";
 
-const openai = new OpenAI({
-  baseURL: "${origin}/v2/${model.id}/openai/v1",
-  apiKey: token, // from POST /sessions, or from your backend
-});
+// Of a visitor; your backend may mint one for a user.
+const session = await fetch("${origin}/sessions", { method: "POST" });
+const { token, detail } = await session.json();
+if (!session.ok) throw new Error(detail);
+
+const openai = new OpenAI({ baseURL: "${origin}/v2/${model.id}/openai/v1", apiKey: token });
 const stream = await openai.chat.completions.create(${JSON.stringify(asked, null, 2)});
-for await (const chunk of stream) console.log(chunk.choices[0]?.delta.content);`;
+let text = "";
+for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
+console.log(text);`;
 }
 
 function curl({ model, input, origin }: Call): string {

@@ -12,10 +12,13 @@ interface ListProps {
   readonly fault: Trouble | undefined;
 }
 
+/** The model itself is chosen above. */
+const labels: Readonly<Record<string, string>> = { model: "Variant of the model" };
+
 export function Fields({ fields, values, change, fault }: ListProps) {
   return fields.map((field) => {
     const { name, type } = field;
-    const label = name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+    const label = labels[name] ?? name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
     const isWrong = fault?.field === name;
     const says = isWrong ? fault?.sentence : hintOf(field);
     const given = { field, label, says, isWrong, value: values[name], change: (to: unknown) => change(name, to) };
@@ -60,7 +63,7 @@ function Control({ field, value, change, isWrong }: FieldProps) {
     const chosen = names.some(([option]) => option === text) ? text : `${usual ?? ""}`;
     return <Select {...own} options={[...free, ...names]} chosen={chosen} choose={change} />;
   }
-  if (type === "words") return <textarea {...said} rows={3} maxLength={maxLength} />;
+  if (type === "words") return <textarea {...said} dir="auto" rows={3} maxLength={maxLength} />;
   if (type === "json") return <textarea {...said} rows={1} placeholder="JSON" spellcheck={false} />;
   const limits = type === "number" ? { min, max, step: schema.type === "integer" ? 1 : "any" } : { maxLength, pattern };
   return <input {...said} {...limits} type={type} placeholder={`${usual ?? ""}`} />;

@@ -7,6 +7,8 @@ export interface FormState {
   readonly model: string;
   /** The model beside it, where two are compared. */
   readonly rival?: string | undefined;
+  /** By kind, the model that was chosen of it last. */
+  readonly lastOf: Readonly<Record<string, string>>;
   readonly keepsSeed: boolean;
   /** Members that models share: a prompt stays when another model is chosen. */
   readonly shared: Values;
@@ -23,6 +25,7 @@ const sharedName = (name: string) => ({ images: "image", messages: "prompt" })[n
 
 const firstState: FormState = {
   model: "black-forest-labs-flux-1-schnell",
+  lastOf: {},
   keepsSeed: false,
   shared: { prompt: "a lighthouse at dusk" },
   own: {},

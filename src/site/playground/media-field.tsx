@@ -1,17 +1,13 @@
 // A file of the input: dropped, pasted, chosen, taken by the camera, taken from the gallery, or named by its link.
 import { useLayoutEffect, useRef, useState } from "hono/jsx/dom";
-import { SluiceError } from "../../client/index.ts";
-import { Quiet } from "../controls.tsx";
+import { Quiet, useFocusAfter } from "../controls.tsx";
 import { Media, type MediaKind } from "../media.tsx";
 import { OwnFiles } from "../own-files.tsx";
-import { sluice } from "../session.ts";
-import { troubleOf } from "../words.ts";
 import { attached } from "./form-state.ts";
 import type { Attached, FieldProps } from "./schema.ts";
+import { faultOf, linkTo } from "./send-file.ts";
 
 const nouns: Readonly<Record<MediaKind, string>> = { image: "a picture", video: "a film", audio: "a sound" };
-/** A body of this size is taken by every model, where the deployment has no place for uploads. */
-const maxInlineBytes = 7 * 1024 ** 2;
 /** As phones and tablets have. */
 const hasCamera = !matchMedia("(pointer: fine)").matches;
 
@@ -25,18 +21,21 @@ export function MediaField({ field, label, value, change, says, isWrong }: Field
   const latest = useRef(files);
   latest.current = files;
 
-  const add = (file: Attached) => {
-    setTrouble(undefined);
-    change([...(latest.current ?? []), file].slice(-most));
-  };
+  const place = useRef<HTMLFieldSetElement>(null);
+  useFocusAfter(place, () => place.current?.querySelector("input")?.focus());
+
+  const add = (file: Attached) => change([...(latest.current ?? []), file].slice(-most));
   const remove = (file: Attached) => change(files.filter((other) => other !== file));
   const take = async (given: Iterable<File>) => {
+    const faults: string[] = [];
+    setTrouble(undefined);
     for (const file of [...given].slice(0, most)) {
       try {
         if (!file.type.startsWith(`${kind}/`)) throw new Error(`This is not ${nouns[kind]}.`);
         add({ link: await linkTo(file, setSending), name: file.name });
       } catch (error) {
-        setTrouble(`${file.name}: ${troubleOf(error).sentence}`);
+        faults.push(`${file.name}: ${faultOf(error, kind)}`);
+        setTrouble(faults.join(" "));
       }
       setSending(undefined);
     }
@@ -48,7 +47,8 @@ export function MediaField({ field, label, value, change, says, isWrong }: Field
   };
   const addLink = ({ target }: Event) => {
     const input = target as HTMLInputElement;
-    if (!input.value.trim() || !input.validity.valid) return;
+    if (!input.value.trim()) return;
+    if (!input.validity.valid) return setTrouble(`${input.title}.`);
     add(attached(input.value.trim()));
     input.value = "";
   };
@@ -81,7 +81,7 @@ export function MediaField({ field, label, value, change, says, isWrong }: Field
   );
 
   return (
-    <fieldset class="drop" onDrop={drag} onDragOver={drag} onPaste={paste}>
+    <fieldset ref={place} class="drop" onDrop={drag} onDragOver={drag} onPaste={paste}>
       <legend>{label}</legend>
       {files.map((file) => (
         <div class="file">
@@ -97,8 +97,9 @@ export function MediaField({ field, label, value, change, says, isWrong }: Field
       </div>
       <input
         type="url"
-        pattern="(https?|data):.*"
-        title="A link that begins with https://"
+        pattern={`(https:|data:|${escaped(location.origin)}/).*`}
+        title="A link begins with https://"
+        onInput={() => setTrouble(undefined)}
         aria-label={`Link of ${nouns[kind]} for ${label.toLowerCase()}`}
         placeholder="Drop it, paste it, or its link: https://…"
         required={field.isRequired && files.length === 0}
@@ -112,6 +113,9 @@ export function MediaField({ field, label, value, change, says, isWrong }: Field
     </fieldset>
   );
 }
+
+/** The policy of the page shows nothing that comes without TLS, but for the gateway's own. */
+const escaped = (origin: string) => origin.replace(/[.[\]]/g, "\\$&");
 
 type Chooser = Readonly<{ kind: MediaKind; add: (file: Attached) => void; close: () => void }>;
 
@@ -131,20 +135,4 @@ function GalleryDialog({ kind, add, close }: Chooser) {
       <OwnFiles kind={kind} actions={({ url }) => <Quiet says="Take it" act={() => take(url)} />} />
     </dialog>
   );
-}
-
-/** Uploaded at once, so that the price, the code and a reload know it. Without a place for uploads it goes with the job. */
-async function linkTo(file: File, say: (sentence: string) => void): Promise<string> {
-  try {
-    say(`Sending ${file.name} …`);
-    const onProgress = (sent: number, all: number) => say(`Sending ${file.name}: ${Math.round((100 * sent) / all)} %`);
-    return (await sluice.upload(file, { onProgress })).url;
-  } catch (error) {
-    const hasNoPlace = error instanceof SluiceError && (error.status === 501 || error.status === 404);
-    if (!hasNoPlace || file.size > maxInlineBytes) throw error;
-    const reader = new FileReader();
-    reader.readAsDataURL(file);
-    await new Promise((resolve) => reader.addEventListener("loadend", resolve));
-    return `${reader.result}`;
-  }
 }

@@ -1,6 +1,8 @@
 // The models, by kind, with their prices: one to run, and one beside it.
 import type { ListedModel } from "../../client/index.ts";
 import { Choices, Select } from "../controls.tsx";
+import type { FormState } from "./form-state.ts";
+import { fieldsOf } from "./schema.ts";
 
 const kinds = { image: "Picture", "image-edit": "Edit", video: "Film", speech: "Speech", text: "Text" };
 
@@ -8,10 +10,20 @@ type Props = Readonly<{ models: readonly ListedModel[]; model: ListedModel; choo
 
 const optionOf = ({ id, title, price }: ListedModel) => [id, `${title} · ${price}`] as const;
 
-export function ModelPicker({ models, model, choose }: Props) {
+const needsFile = ({ input }: ListedModel) =>
+  fieldsOf(input).some(({ type, isRequired }) => type === "media" && isRequired);
+
+/** The cheapest that words are enough for, where there is one. */
+const easiest = (models: readonly ListedModel[]) =>
+  models.toSorted((a, b) => Number(needsFile(a)) - Number(needsFile(b)) || a.pricing.maxUsd - b.pricing.maxUsd)[0];
+
+/** `lastOf` a kind is the model that was chosen of it before. */
+export function ModelPicker({ models, model, lastOf, choose }: Props & Pick<FormState, "lastOf">) {
   const ofKind = (kind: string) => models.filter((one) => one.kind === kind);
-  const cheapest = (kind: string) => ofKind(kind).sort((a, b) => a.pricing.maxUsd - b.pricing.maxUsd)[0] ?? model;
-  const chooseKind = (kind: string) => choose(cheapest(kind).id);
+  const chooseKind = (kind: string) => {
+    const chosen = ofKind(kind).find(({ id }) => id === lastOf[kind]) ?? easiest(ofKind(kind)) ?? model;
+    choose(chosen.id);
+  };
   return (
     <>
       <Choices label="Kind" options={Object.entries(kinds)} chosen={model.kind} choose={chooseKind} />

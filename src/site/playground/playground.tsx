@@ -14,7 +14,9 @@ import { madeUrl, Result } from "./result.tsx";
 import { type Field, fieldsOf, inputOf } from "./schema.ts";
 import { isUnderWay, type Side, useEstimate, useRun } from "./use-run.ts";
 
-function Playground({ models, first }: { readonly models: readonly ListedModel[]; readonly first: Usage }) {
+type Catalog = Readonly<{ models: readonly ListedModel[]; samples?: boolean }>;
+
+function Playground({ models, samples, first }: Catalog & { readonly first: Usage }) {
   const forms = useMemo(() => new Map(models.map(({ id, input }) => [`${id}`, fieldsOf(input)])), []);
   const [state, setState] = useState(() => beginning(forms));
   const [usage, setUsage] = useState(first);
@@ -38,6 +40,7 @@ function Playground({ models, first }: { readonly models: readonly ListedModel[]
 
   /** What arrives late, such as a file, changes the form as it is by then. */
   const change = (name: string, value: unknown) => setState((now) => withValue(now, model.id, name, value));
+  const choose = (id: string) => setState({ ...state, model: id, lastOf: { ...state.lastOf, [model.kind]: model.id } });
   const start = async (side: Side, which: ListedModel, seeded: FormState) => {
     const made = await side.start(...callOf(which, seeded));
     const url = madeUrl(made, which);
@@ -71,8 +74,8 @@ function Playground({ models, first }: { readonly models: readonly ListedModel[]
 
   return (
     <div class="playground">
-      <form ref={form} class="panel" aria-label="Input" onSubmit={run} onKeyDown={enter}>
-        <ModelPicker models={models} model={model} choose={(id) => setState({ ...state, model: id })} />
+      <form ref={form} class="panel" aria-label="Input" onSubmit={run} onKeyDown={enter} onInvalidCapture={openAround}>
+        <ModelPicker {...{ models, model, choose }} lastOf={state.lastOf} />
         <div class="fields" key={model.id}>
           <Fields {...given} fields={shown} />
           {"seed" in values && <Switch label="Keep the seed" isOn={state.keepsSeed} turn={turnSeed} />}
@@ -87,7 +90,7 @@ function Playground({ models, first }: { readonly models: readonly ListedModel[]
         )}
         <RivalPicker {...{ models, model, rival }} choose={(id) => setState({ ...state, rival: id || undefined })} />
         <div class="go">
-          <button type="submit" disabled={goesOn}>
+          <button type="submit" aria-disabled={`${goesOn}`}>
             <span key={`${goesOn}`}>{goesOn ? "Running …" : "Run"}</span>
           </button>
           <p class="hint" aria-live="polite">
@@ -98,6 +101,9 @@ function Playground({ models, first }: { readonly models: readonly ListedModel[]
         <p class="hint">
           {leftToday(usage)} {tokensUser}
         </p>
+        {samples && (
+          <p class="hint">No model service is connected here: results are samples, unless a worker is attached.</p>
+        )}
       </form>
       <div class="results">
         {sides.map((side) => (
@@ -114,6 +120,12 @@ function Playground({ models, first }: { readonly models: readonly ListedModel[]
   );
 }
 
+/** A browser shows no fault of a field that stands in a closed part, and runs nothing either. */
+function openAround({ target }: Event): void {
+  const part = (target as HTMLElement).closest("details");
+  if (part) part.open = true;
+}
+
 /** In money where the plan counts money by the day, else in requests. */
 function leftToday({ limits, plan }: Usage): string {
   const ofToday = limits.filter(({ name, unit }) => /day/.test(name) && (unit === "usd" || unit === "requests"));
@@ -124,6 +136,9 @@ function leftToday({ limits, plan }: Usage): string {
 }
 
 openPage(
-  () => Promise.all([sluice.models(), sluice.usage()]),
-  ([models, first]) => <Playground models={models} first={first} />,
+  async () => {
+    const [answer, first] = await Promise.all([sluice.call("/models"), sluice.usage()]);
+    return { ...((await answer.json()) as Catalog), first };
+  },
+  (props) => <Playground {...props} />,
 );

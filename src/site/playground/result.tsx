@@ -1,7 +1,7 @@
 // What a run came to: the picture, film, sound or text, what it cost, and what can be done with it next.
-import { useState } from "hono/jsx/dom";
+import { useRef, useState } from "hono/jsx/dom";
 import { type ListedModel, SluiceError } from "../../client/index.ts";
-import { Quiet, Select } from "../controls.tsx";
+import { Quiet, Select, useFocusAfter } from "../controls.tsx";
 import { Download, kindOf, linkOf, Media, type MediaKind } from "../media.tsx";
 import { CopyButton } from "../tabs.tsx";
 import { TroubleBox } from "../trouble.tsx";
@@ -26,11 +26,25 @@ export function Result(props: Props) {
   const goesOn = isUnderWay(run);
   const state = trouble ? "TROUBLE" : job ? "COMPLETED" : run.state;
   const says = goesOn ? (doing[run.state] ?? "Making it …") : job && "Done.";
+  const place = useRef<HTMLElement>(null);
+  useFocusAfter(place, () => place.current?.focus());
   return (
-    <section class="result card" data-model={run.model} data-state={state} aria-label={model.title}>
+    <section
+      ref={place}
+      tabindex={-1}
+      class="result card"
+      data-model={run.model}
+      data-state={state}
+      aria-label={model.title}
+    >
+      <h2 class="name">{model.title}</h2>
       <div class="stage">
         {trouble && <TroubleBox trouble={trouble} again={again} />}
-        {text && <div class="text">{text}</div>}
+        {text && (
+          <div class="text" dir="auto">
+            {text}
+          </div>
+        )}
         <p role="status" class={goesOn ? "" : "unseen"}>
           {says}
         </p>

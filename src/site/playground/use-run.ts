@@ -1,7 +1,7 @@
 // One run of a model, from the button to the result, and what it would cost at most. A page that is loaded anew takes its
 // job up again.
 import { type RefObject, useLayoutEffect, useRef, useState } from "hono/jsx/dom";
-import type { Job, RunOptions } from "../../client/index.ts";
+import type { Estimate, Job, RunOptions } from "../../client/index.ts";
 import { keep, recall } from "../memory.ts";
 import { sluice } from "../session.ts";
 import { type Trouble, troubleOf, usd } from "../words.ts";
@@ -79,18 +79,18 @@ function textOf(output: unknown): string {
   return textOf(text ?? tokens ?? choices ?? message ?? delta ?? content);
 }
 
-/** Of all calls together, asked of the gateway while the form changes. Empty while it is not known. */
+/** Of all calls together, asked of the gateway while the form changes; or why there is none. Empty while it is not known. */
 export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElement | null>): string {
   const [sentence, tell] = useState("");
   useLayoutEffect(() => {
     const left = new AbortController();
     tell("");
     const timer = setTimeout(async () => {
-      if (!form.current?.matches(":valid")) return tell("Fill in what is needed to see the price.");
+      const wrong = form.current?.querySelector<HTMLInputElement>(":is(input, textarea, select):invalid");
+      if (wrong) return tell(whatIsWrong(wrong));
       const asked = calls.map(([model, input]) => sluice.estimate(model, input, { signal: left.signal }));
-      const estimates = await Promise.all(asked).catch(() => []);
-      const most = estimates.reduce((sum, { usd }) => sum + usd, 0);
-      if (!left.signal.aborted && estimates.length > 0) tell(most === 0 ? "Free" : `At most ${usd(most)}`);
+      const says = await Promise.all(asked).then(priceOf, (error) => troubleOf(error).sentence);
+      if (!left.signal.aborted) tell(says);
     }, pauseMs);
     return () => {
       clearTimeout(timer);
@@ -98,4 +98,14 @@ export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElem
     };
   }, [JSON.stringify(calls)]);
   return sentence;
+}
+
+function priceOf(estimates: readonly Estimate[]): string {
+  const most = estimates.reduce((sum, { usd }) => sum + usd, 0);
+  return most === 0 ? "Free" : `At most ${usd(most)}`;
+}
+
+function whatIsWrong({ validity, validationMessage, labels, ariaLabel }: HTMLInputElement): string {
+  if (validity.valueMissing) return "Fill in what is needed to see the price.";
+  return `${labels?.[0]?.textContent || ariaLabel}: ${validationMessage}`;
 }

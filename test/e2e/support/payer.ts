@@ -20,7 +20,7 @@ export type Outcome =
 /** A job as the payer's books have it. */
 export interface Booked {
   readonly model: string;
-  /** Null where the upstream's id is not known. */
+  /** Null where the upstream's id is not known, or only by a notice. */
   readonly id: string | null;
   readonly isOpen: boolean;
   readonly status: string;
@@ -105,8 +105,9 @@ export class Payer {
 
   async #ids(model: string): Promise<(string | null)[]> {
     const path = `/v2/${model}/requests?limit=100`;
-    const page = await exchange<{ requests: { id: string | null }[] }>(this.#server, "GET", path, this.#token);
-    return page.requests.map(({ id }) => id);
+    const page = await exchange<{ requests: { id: string }[] }>(this.#server, "GET", path, this.#token);
+    // Of a job without an upstream id that is proven the list has the admission, which is no handle.
+    return page.requests.map(({ id }) => (id.includes(".") ? id : null));
   }
 
   #asOperator<T>(method: string, body?: unknown): Promise<T> {

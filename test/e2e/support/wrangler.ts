@@ -63,19 +63,17 @@ export async function deployed({ account = {}, answers, env = {}, onAsk, ...scen
   let config: string | undefined;
   const own = { ...env };
   const left = [...(answers ?? [])];
+  const answer = async (question: string) => {
+    asked.push(question);
+    onAsk?.(question);
+    const next = left.shift();
+    if (next === undefined) throw new Error(`nobody answers: ${question}`);
+    return next;
+  };
   const deployer: Deployer = {
     folder,
     env: own,
-    terminal: answers && {
-      ask: async (question) => {
-        asked.push(question);
-        onAsk?.(question);
-        const answer = left.shift();
-        if (answer === undefined) throw new Error(`nobody answers: ${question}`);
-        return answer;
-      },
-      say: (text) => void said.push(text),
-    },
+    terminal: answers && { ask: answer, askSecret: answer, say: (text) => void said.push(text) },
     read: async (args) => {
       commands.push(args.join(" "));
       return (scene.read ?? readerOf(account))(args);

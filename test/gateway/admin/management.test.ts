@@ -109,7 +109,52 @@ describe("an endpoint made for users", () => {
   });
 });
 
+describe("attack: an endpoint that the service names wrongly", () => {
+  const make = async (answer: Response, more: object = { passthrough: true, maxUsd: 1 }) => {
+    realService(() => answer);
+    const body = JSON.stringify({ templateId: "t", ...more });
+    return call("POST", "/v1/endpoints", { headers: operator, body, settings: remote });
+  };
+  const opened = async () => {
+    const answer = await call("GET", "/admin/models", { headers: operator });
+    const { models } = await answer.json<{ models: { model: string; passthrough: boolean }[] }>();
+    return models.filter(({ passthrough }) => passthrough).map(({ model }) => model);
+  };
+
+  it.each(["", "made", "[]", "null", '"made1"'])("by %j is not opened", async (text) => {
+    const made = await make(new Response(text, { status: 201 }));
+    expect([made.status, (await made.json<{ code: string }>()).code]).toEqual([502, "UPSTREAM_BAD_JSON"]);
+    expect(await opened()).toEqual([]);
+  });
+
+  it.each([undefined, null, 7, "", "__proto__", "a/b", "../x", "x".repeat(129)])("%j is not opened", async (id) => {
+    const made = await make(json({ id }));
+    expect([made.status, (await made.json<{ code: string }>()).code]).toEqual([502, "UPSTREAM_BAD_ANSWER"]);
+    expect(await opened()).toEqual([]);
+  });
+
+  it.each(["", "made", "null", '{"id":"a/b"}'])(
+    "is answered as it came where it was not to be opened: %j",
+    async (text) => {
+      const log = vi.spyOn(console, "log").mockImplementation(() => {});
+      const made = await make(new Response(text, { status: 201 }), {});
+      expect([made.status, await made.text()]).toEqual([201, text]);
+      expect(log.mock.calls.flat().join()).not.toContain("PUT /admin");
+    },
+  );
+});
+
 describe("with a real service", () => {
+  it.each(["deflate", "zstd", "GZIP", "gzip, br"])("attack: that answers in %s is not passed on", async (encoding) => {
+    const answer = new Response("what nobody can search", {
+      headers: { "Content-Encoding": encoding },
+      encodeBody: "manual",
+    });
+    realService(() => answer);
+    const told = await call("GET", "/v1/pods", { headers: operator, settings: remote });
+    expect([told.status, (await told.json<{ code: string }>()).code]).toEqual([502, "UPSTREAM_BAD_ANSWER"]);
+  });
+
   it("calls it with the server's key, and says nothing else of itself", async () => {
     const seen = realService(() =>
       json({ id: "pod1" }, { status: 201, headers: { "Set-Cookie": "a=b", "X-Theirs": "1" } }),

@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { expectProblem } from "../../support/problems.ts";
-import { FakeUpstream, json, model, watchCanary } from "./fake-upstream.ts";
+import { FakeUpstream, json, mintToken, model, watchCanary } from "./fake-upstream.ts";
 
 watchCanary();
 afterEach(emptyStorage);
@@ -31,6 +31,30 @@ describe("status?ttl=", () => {
     upstream.seen.length = 0;
     expect((await upstream.call("GET", `/v2/${model}/status/${id}?ttl=10000`)).status).toBe(200);
     expect(queries(upstream)).toEqual([""]);
+  });
+
+  it("is refused to a token that may look, and not cancel", async () => {
+    const upstream = going();
+    const job = await upstream.job();
+    const user = `user-${upstream.origin}`;
+    const path = `/v2/${model}/status/${job}`;
+    const looking = await mintToken(upstream.env, { user, operations: ["status"] });
+    expect((await upstream.call("GET", path, { key: looking })).status).toBe(200);
+    await expectProblem(await upstream.call("GET", `${path}?ttl=10000`, { key: looking }), "OPERATION_FORBIDDEN");
+    const cancelling = await mintToken(upstream.env, { user, operations: ["status", "cancel"] });
+    expect((await upstream.call("GET", `${path}?ttl=10000`, { key: cancelling })).status).toBe(200);
+    expect(queries(upstream)).toEqual(["", "?ttl=10000"]);
+  });
+
+  it("that ended a job frees its place soon after its owner was told so", async () => {
+    const upstream = going();
+    const job = await upstream.job();
+    const payer = `user:user-${upstream.origin}`;
+    const stub = env.USER_METER.getByName(payer);
+    upstream.answer = () => json({ error: "job not found" }, 404);
+    await expectProblem(await upstream.call("GET", `/v2/${model}/status/${job}`), "JOB_NOT_FOUND");
+    const dueAt = await runInDurableObject(stub, (_meter, state) => state.storage.getAlarm());
+    expect((dueAt ?? 0) - Date.now()).toBeLessThanOrEqual(10_000);
   });
 
   it.each(["9999", "604800001", "abc", "", "1.5", "-1"])("of %j is refused", async (ttl) => {

@@ -48,6 +48,15 @@ describe("following", () => {
     expect(await upstream.jobs()).toMatchObject([{ status: "COMPLETED", costUsd: 0.004 }]);
   });
 
+  it("fault: a HEAD of a stream takes nothing of it", async () => {
+    const upstream = new FakeUpstream(() => json({ status: "IN_PROGRESS", stream: [{ output: "once" }] }));
+    const path = `/v2/${model}/stream/${await upstream.job()}`;
+    expect((await upstream.call("HEAD", path)).status).toBe(200);
+    expect((await upstream.call("HEAD", `${path.slice(0, -1)}x`)).status).toBe(404);
+    expect(upstream.seen).toEqual([]);
+    expect(await (await upstream.call("GET", path)).json()).toMatchObject({ stream: [{ output: "once" }] });
+  });
+
   it("says what a job cost, once", async () => {
     const upstream = new FakeUpstream(() => json(ended(0.0024)));
     const path = `/v2/${model}/status/${await upstream.job()}`;

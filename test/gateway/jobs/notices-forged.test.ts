@@ -1,5 +1,8 @@
 // A notice is a knock: whoever learned its address changes nothing by it, whatever he says.
-import { expect, it } from "vitest";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import type { UserMeter } from "../../../src/index.ts";
 import { expectProblem } from "../../support/problems.ts";
 import { FakeUpstream, json, model, prompt, watchCanary } from "./fake-upstream.ts";
 import { MeterTap } from "./meter-tap.ts";
@@ -90,3 +93,48 @@ it("attack H3: nor does a large answer tell it", async () => {
   expect(JSON.parse(text)).not.toHaveProperty("webhook");
   expect(text).not.toContain("/hooks/");
 });
+
+describe.each(["IN_QUEUE", "COMPLETED"])(
+  "attack: a notice names another's job, which is %s, for a lost one",
+  (status) => {
+    const theirs = { id: "victims-job", status, ...(status === "COMPLETED" && { output: { cost: 1 } }) };
+    const lost = () => {
+      throw new Error("Network connection lost.");
+    };
+
+    it("and its sender gets no id of it: from no list, no purge and no Idempotency-Key", async () => {
+      const user = `forger-${status}`;
+      const upstream = new FakeUpstream(lost);
+      const key = await upstream.token(user);
+      const submit = () => upstream.call("POST", `/v2/${model}/run`, { key, body: prompt, headers });
+      const headers = { "Idempotency-Key": "once" };
+      await expectProblem(await submit(), "UPSTREAM_UNREACHABLE");
+      const { webhook } = JSON.parse(upstream.seen[0]?.body ?? "{}") as { webhook: string };
+      upstream.answer = () => json(theirs);
+      expect((await upstream.call("POST", new URL(webhook).pathname, { body: theirs, key: "none" })).status).toBe(200);
+      const meter = env.USER_METER.getByName(`user:${user}`) as unknown as DurableObjectStub<UserMeter>;
+      await runInDurableObject(meter, (object) => {
+        object.clock = () => Date.now() + 2_500;
+        object.ask = async () => ({ status: theirs.status as "IN_QUEUE", costMicroUsd: null, completedAt: Date.now() });
+      });
+      await runDurableObjectAlarm(meter);
+      upstream.seen.length = 0;
+      const { requests } = await (await upstream.call("GET", `/v2/${model}/requests`, { key })).json<{
+        requests: object[];
+      }>();
+      // The admission, which opens nothing.
+      expect(requests).toMatchObject([{ id: expect.stringMatching(/^[0-9a-z]+$/), status }]);
+      const purged = await upstream.call("POST", `/v2/${model}/purge-queue`, { key });
+      expect(await purged.json()).toMatchObject({ removed: 0 });
+      const code = status === "COMPLETED" ? "UPSTREAM_TIMEOUT" : "IN_PROGRESS";
+      expect(await (await submit()).json()).toMatchObject({ code });
+      expect(upstream.seen).toEqual([]);
+      // What the relay says is believed, and the list names it again.
+      const { admission = "" } = (await meter.jobs(`user:${user}`, model, 0, 1)).jobs[0] ?? {};
+      await meter.bind([{ admission, upstreamId: "own-job" }]);
+      const after = await upstream.call("GET", `/v2/${model}/requests`, { key });
+      expect(await after.json()).toMatchObject({ requests: [{ id: expect.stringMatching(/^own-job\./) }] });
+      expect(await (await submit()).json()).toMatchObject({ id: expect.stringMatching(/^own-job\./) });
+    });
+  },
+);

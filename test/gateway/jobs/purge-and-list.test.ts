@@ -30,13 +30,47 @@ describe("purging and listing", () => {
     expect(await answer.json()).toEqual({ removed: 2, status: "completed" });
     const cancelled = upstream.seen.filter(({ path }) => path.includes("/cancel/")).map(({ path }) => refOf(path));
     expect(cancelled.sort()).toEqual(["job-1", "job-3"]);
-    expect((await upstream.jobs()).map(({ status }) => status)).toEqual(["CANCELLED", "IN_QUEUE", "CANCELLED"]);
+    expect((await upstream.jobs()).map(({ status }) => status)).toEqual(["CANCELLED", "IN_PROGRESS", "CANCELLED"]);
   });
 
   it("cancels at most fifty a call", async () => {
     const upstream = await withJobs(52);
     const answer = await upstream.call("POST", `/v2/${model}/purge-queue`);
-    expect(await answer.json()).toEqual({ removed: 49, status: "completed" });
+    expect(await answer.json()).toEqual({ removed: 50, status: "completed" });
+  });
+
+  it.each(["before", "after"])(
+    "fault: jobs that wait are reached also where fifty that run came %s them",
+    async (when) => {
+      const upstream = await withJobs(53);
+      const waits = (ref: string) => (when === "before" ? Number(ref.slice(4)) > 50 : Number(ref.slice(4)) <= 3);
+      const { answer } = upstream;
+      upstream.answer = (seen, request) => {
+        const ref = refOf(seen.path);
+        return seen.path.includes("/status/") && !waits(ref)
+          ? json({ id: ref, status: "IN_PROGRESS" })
+          : answer(seen, request);
+      };
+      const purge = async () => (await upstream.call("POST", `/v2/${model}/purge-queue`)).json();
+      expect(await purge()).toEqual({ removed: when === "before" ? 3 : 2, status: "completed" });
+      expect(upstream.seen.filter(({ path }) => path.includes("/cancel/"))).toHaveLength(when === "before" ? 3 : 2);
+    },
+  );
+
+  it("fault: jobs that wait are reached by a later call where too many run to ask about them all", async () => {
+    const upstream = await withJobs(0);
+    let made = 0;
+    const { answer } = upstream;
+    upstream.answer = (seen, request) => {
+      const ref = refOf(seen.path);
+      if (seen.path.endsWith("/run")) return json({ id: `job-${++made}`, status: "IN_QUEUE" });
+      return seen.path.includes("/status/") && ref !== "job-1"
+        ? json({ id: ref, status: "IN_PROGRESS" })
+        : answer(seen, request);
+    };
+    for (let n = 0; n < 202; n++) await upstream.submit();
+    const purge = async () => (await upstream.call("POST", `/v2/${model}/purge-queue`)).json();
+    expect([await purge(), await purge()]).toMatchObject([{ removed: 0 }, { removed: 1 }]);
   });
 
   it("lists the caller's own jobs, page by page, each as it is now", async () => {

@@ -24,9 +24,26 @@ describe("a retry", () => {
     ]);
   });
 
-  it("that the upstream refuses owes nothing", async () => {
-    const upstream = new FakeUpstream(() => json({ error: "not failed" }, 400));
-    await expectProblem(await upstream.call("POST", `/v2/${model}/retry/${await upstream.job()}`), "UPSTREAM_INVALID");
-    expect(await upstream.jobs()).toHaveLength(1);
+  it.each([
+    [400, "NOT_RETRYABLE"],
+    [409, "NOT_RETRYABLE"],
+    [422, "UPSTREAM_INVALID"],
+  ] as const)("that the upstream refuses with %i is %s, and owes nothing", async (status, code) => {
+    const upstream = new FakeUpstream(() => json({ error: "not failed" }, status));
+    await expectProblem(await upstream.call("POST", `/v2/${model}/retry/${await upstream.job()}`), code);
+    expect(await upstream.jobs()).toMatchObject([{ status: "IN_QUEUE", costUsd: null }]);
+  });
+
+  it.each([
+    ["COMPLETED", "NOT_RETRYABLE"],
+    ["CANCELLED", "NOT_RETRYABLE"],
+    ["FAILED", "JOB_NOT_FOUND"],
+  ] as const)("of a job that the upstream has forgotten, and the meter knows as %s, is %s", async (status, code) => {
+    const upstream = new FakeUpstream(() => json({ ...ended(0.003), status }));
+    const id = await upstream.job();
+    await upstream.call("GET", `/v2/${model}/status/${id}`);
+    upstream.answer = () => json({ error: "job not found" }, 404);
+    await expectProblem(await upstream.call("POST", `/v2/${model}/retry/${id}`), code);
+    expect(await upstream.jobs()).toMatchObject([{ status }]);
   });
 });

@@ -109,6 +109,18 @@ describe("a stream that is cut", () => {
     expect(assumedMicroUsd).toBeLessThan(1.1 * least);
   });
 
+  it("in front of the total, after counts of one choice each, counts all of its text", () => {
+    const seen = new StreamUsage();
+    const chunk = JSON.stringify({
+      choices: [{ delta: { content: "word" } }],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    });
+    for (let count = 0; count < 500; count++) seen.take(new TextEncoder().encode(`data: ${chunk}\n\n`));
+    seen.cut(0);
+    expect(seen.bill(target, 0).costMicroUsd).toBeNull();
+    expect(seen.bill(target, 0).assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(500));
+  });
+
   it("and ended by itself is kept, as long as it is not too large", () => {
     const read = (keepBytes: number) => {
       const seen = new StreamUsage(keepBytes);

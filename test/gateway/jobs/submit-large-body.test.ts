@@ -57,6 +57,26 @@ describe("a large body", () => {
     expect(Object.entries(sent).filter(([name, value]) => name === "webhook" && value === hook)).toEqual([]);
   });
 
+  it.each([
+    ["null", `"webhook":null,"policy":null,"s3Config":null`],
+    ["empty, or null within", `"webhook":"","policy":{"ttl":null,"lowPriority":null},"s3Config":{"accessId":null}`],
+  ])("may have its optional members as %s, as a small one may", async (_name, members) => {
+    for (const body of [`{${input()},${members}}`, `{"input":{"prompt":"a lighthouse"},${members}}`]) {
+      const upstream = new FakeUpstream(ok);
+      expect((await upstream.submit("run", body)).status).toBe(200);
+      expect(JSON.parse(upstream.seen[0]?.body ?? "{}")).toMatchObject({ webhook: expect.stringContaining("/hooks/") });
+    }
+  });
+
+  it.each(["run", "runsync", "estimate"])("to %s that is compressed is refused", async (path) => {
+    for (const body of ["small", input()]) {
+      const upstream = new FakeUpstream(ok);
+      const response = await upstream.submit(path, body, { "Content-Encoding": "gzip" });
+      expect([response.status, upstream.seen.length]).toEqual([415, 0]);
+      expect(await response.text()).toContain("UNSUPPORTED_TYPE");
+    }
+  });
+
   it("leaves a webhook inside the input alone", async () => {
     const upstream = new FakeUpstream(ok);
     await upstream.submit("run", `{${input(`,"webhook":"mine"`)}}`);

@@ -1,5 +1,6 @@
 // Load-balancing endpoints for app users: opened by the operator, called with the server's key, counted and paid like any other.
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { limits } from "../../../src/contract/limits.ts";
 import { FakeWorkers, flowing, text } from "../../platform/fake-workers.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { upstreamKey } from "../../support/canary.ts";
@@ -50,6 +51,14 @@ describe("in front of a real service", () => {
       ...{ "content-type": "text/html", "x-own": "y", "x-runpod-worker-id": "w1", "x-cost": "0.02" },
     });
     expect(response.headers.has("Set-Cookie")).toBe(false);
+  });
+
+  it("leaves out what a worker says in bytes that a header has no plain text for", async () => {
+    const headers = { ...worker, "X-Name": "caf\u00e9", "Content-Disposition": 'filename="\ufffd"', "X-Own": "y" };
+    const upstream = await upstreamWith(() => text("made", headers));
+    const answer = await upstream.call("GET", "/lb/painter/x");
+    expect(Object.fromEntries(answer.headers)).toMatchObject({ "x-own": "y" });
+    expect(["x-name", "content-disposition"].filter((name) => answer.headers.has(name))).toEqual([]);
   });
 
   it("passes a worker's own refusals on, and keeps its own", async () => {
@@ -215,6 +224,46 @@ describe("a call is counted", () => {
     await upstream.call("GET", "/lb/painter/x");
     const total = (await costs()).reduce((sum, [, cost]) => sum + Number(cost), 0);
     expect(total).toBe(0.02);
+  });
+
+  it("by its price where the worker's answer is refused or lost on its way, and not where it was a failure", async () => {
+    const upstream = await upstreamWith();
+    const tooLarge = { ...worker, "Content-Length": String(31 * 1024 * 1024) };
+    const spent = async () => {
+      const usage = await upstream.call("GET", "/usage");
+      const { jobs } = await usage.json<{ jobs: { costUsd: number | null; reservedUsd: number }[] }>();
+      return jobs.map(({ costUsd }) => costUsd);
+    };
+    const lost: [headers: Record<string, string>, code: string][] = [
+      [tooLarge, "UPSTREAM_TOO_LARGE"],
+      [{ ...worker, "Content-Encoding": "zstd" }, "UPSTREAM_BAD_ANSWER"],
+      [{ ...worker, "Content-Length": "9" }, "UPSTREAM_UNREACHABLE"],
+    ];
+    for (const [index, [headers, code]] of lost.entries()) {
+      upstream.answer = () => text("made", headers);
+      expect(await refusalOf(await upstream.call("GET", "/lb/painter/x"))).toMatchObject({ code });
+      expect(await spent()).toEqual(Array.from({ length: index + 1 }, () => 0.02));
+    }
+    upstream.answer = () => text("no", tooLarge, 500);
+    expect(await refusalOf(await upstream.call("GET", "/lb/painter/x"))).toMatchObject({ code: "UPSTREAM_TOO_LARGE" });
+    expect(await spent()).toHaveLength(3);
+  });
+
+  it("with nothing where the time for it ran out, as the balancer's own 524", async () => {
+    const upstream = await upstreamWith();
+    const late = vi.spyOn(globalThis, "setTimeout");
+    upstream.answer = async (_, request) => {
+      const cut = new Promise((_, reject) => {
+        request.signal.addEventListener("abort", () => reject(new Error("cut")));
+      });
+      const [runOut] =
+        late.mock.calls.find(([, ms]) => ms === limits.balanced.strictMs + limits.balanced.requestMs) ?? [];
+      (runOut as () => void)();
+      await cut;
+      return text("");
+    };
+    expect(await refusalOf(await upstream.call("GET", "/lb/painter/x"))).toMatchObject({ code: "WORKER_TOO_SLOW" });
+    expect(await upstream.jobs()).toEqual([]);
   });
 
   it("and refused where the money does not reach", async () => {

@@ -58,7 +58,8 @@ describe("a hit", () => {
     const events = await (await studio.ask(path.replace("status", "events"), token)).text();
     expect(events).toContain("event: done");
     await expectProblem(await studio.ask(path.replace("status", "retry"), token, "POST"), "NOT_RETRYABLE");
-    expect(await (await studio.ask(path.replace("status", "cancel"), token, "POST")).json()).toMatchObject(job);
+    const cancelled = await studio.ask(path.replace("status", "cancel"), token, "POST");
+    expect(await cancelled.json()).toEqual({ id: queued.id, status: "COMPLETED" });
   });
 
   it("is held back by the flood shield alone", async () => {

@@ -150,6 +150,74 @@ describe("a job that nobody follows", () => {
     expect(await totals()).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
   });
 
+  it("that waited whenever it was asked about, and was deleted so, costs nothing", async () => {
+    await bound({ ttlMs: 60 * minuteMs });
+    await answering(async () => ({ status: "IN_QUEUE", costMicroUsd: null, completedAt: noon }));
+    for (const minutes of [10, 20, 60]) {
+      await at(noon + minutes * minuteMs);
+      await ring();
+    }
+    await answering(async () => "unknown");
+    await at(noon + 61 * minuteMs);
+    await ring();
+    expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
+
+  it.each(["IN_QUEUE", "IN_PROGRESS"] as const)(
+    "that its owner prolonged at the model service, and is %s there, keeps its place and its money",
+    async (status) => {
+      const admission = await bound({ ttlMs: 10_000 });
+      await answering(async () => ({ status, costMicroUsd: null, completedAt: noon }));
+      for (let minutes = 1; minutes <= 60; minutes++) {
+        await at(noon + minutes * minuteMs);
+        await ring();
+        expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 20_000 });
+      }
+      const over = { status: "COMPLETED", costMicroUsd: 9_000, completedAt: noon + 65 * minuteMs } as const;
+      const asked = await answering(async () => over);
+      await at(noon + 71 * minuteMs);
+      await ring();
+      expect(asked).toHaveBeenCalledOnce();
+      expect(await totals()).toEqual({ known: 9_000, assumed: 0, reserved: 0 });
+      expect(await meter().lastWord([admission])).toMatchObject({ status: "COMPLETED" });
+    },
+  );
+
+  it("that only a notice named frees its place with its ttl, whatever that id's job does", async () => {
+    const job = request({ ...asyncJob, ttlMs: 10_000 });
+    await meter().admit(job);
+    await meter().doubt(job.admission);
+    await meter().lookAgain({ admission: job.admission, upstreamId: "another's" });
+    await answering(async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon }));
+    for (let minutes = 0; minutes <= 10; minutes += 0.25) {
+      await at(noon + minutes * minuteMs);
+      await ring();
+    }
+    expect((await totals()).reserved).toBe(0);
+  });
+
+  it("that goes on for longer than any job may is not believed", async () => {
+    await bound({ ttlMs: 10_000 });
+    await answering(async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon }));
+    await at(noon + 2 * minuteMs);
+    await ring();
+    expect(await totals()).toMatchObject({ reserved: 20_000 });
+    await at(noon + 7 * dayMs + 2 * minuteMs);
+    await ring();
+    expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
+  });
+
+  it("is asked about however often somebody says to look again", async () => {
+    const admission = await bound();
+    const asked = await answering(async () => "unknown");
+    for (let second = 0; second < 10; second++) {
+      await at(noon + second * 1000);
+      await meter().lookAgain({ admission, upstreamId: `ref-${admission}` });
+      await ring();
+    }
+    expect(asked).toHaveBeenCalledOnce();
+  });
+
   it("is asked about a last time shortly before its ttl", async () => {
     await bound({ ttlMs: 12 * minuteMs });
     const asked = await answering(async () => ({ status: "IN_QUEUE", costMicroUsd: null, completedAt: noon }));

@@ -434,6 +434,46 @@ describe("attack M7: meters of addresses that only look", () => {
   });
 });
 
+describe("attack: a crowd of one user's requests, for the whole budget of the app", () => {
+  it("leases no more than the user's own rules admit", async () => {
+    const budget = env.BUDGET.getByName(budgetName);
+    await budget.setCeilings({ dayMicroUsd: 50_000_000, monthMicroUsd: null });
+    await runInDurableObject(budget, (object) => {
+      object.clock = () => noon;
+    });
+    const rules = [
+      { unit: "jobs", limit: 3 },
+      { unit: "usd", limit: 1, per: "day" },
+    ];
+    const asked = { plan: "few", plans: JSON.stringify({ few: rules }), hasCeiling: true, reserveMicroUsd: 240_000 };
+    const crowd = await Promise.all(Array.from({ length: 200 }, () => meter().admit(request(asked))));
+    expect(crowd.filter(({ admitted }) => admitted)).toHaveLength(3);
+    const { consumedMicroUsd, leasedMicroUsd } = (await budget.state()).day;
+    expect(consumedMicroUsd + leasedMicroUsd).toBe(720_000);
+  });
+});
+
+it("attack: thousands of jobs with a webhook whose submit is in doubt leave room for what a later truth corrects", async () => {
+  const many = 3_100;
+  await runInDurableObject(stubOf(payer), async (object) => {
+    for (let at = 0; at < many; at++) {
+      const job = request({ webhook: "https://app.example.org/done" });
+      await object.admit(job);
+      object.doubt(job.admission);
+      if (at % 50 === 49) object.clock = () => noon + (at + 1) * 2000;
+    }
+    object.clock = () => noon + dayMs;
+  });
+  const job = await accepted();
+  await meter().settle(ending(job.admission, { upstreamId, costMicroUsd: null }));
+  await meter().settle(ending(job.admission, { upstreamId, costMicroUsd: 5 }));
+  expect(await meter().job(job.admission)).toMatchObject({ costMicroUsd: 5, isAssumed: false });
+  const rows = await runInDurableObject(stubOf(payer), (_object, { storage }) =>
+    storage.sql.exec<{ count: number }>("SELECT COUNT(*) AS count FROM ended").one(),
+  );
+  expect(rows.count).toBeLessThanOrEqual(3_060);
+});
+
 describe("attack M8: a /48 full of addresses", () => {
   const network = "addr:2001:db8:1::/48";
   const addresses = Array.from({ length: 30 }, (_, at) => `addr:2001:db8:1:${at.toString(16)}::/64`);
@@ -465,6 +505,15 @@ describe("attack M8: a /48 full of addresses", () => {
     for (let time = 0; time < 20; time++) expect(codeOf(await visit(name))).toBe("TOO_MANY_JOBS");
     const { limits } = await meterOf(network).usage({ ...claims, plan: "anonymous" });
     expect(limits.find(({ name }) => name === "requests-minute")?.used).toBe(1);
+  });
+
+  it("is not spent by an address that asks for many jobs at once, of which its own rules admit one", async () => {
+    const [name = ""] = addresses;
+    const crowd = await Promise.all(Array.from({ length: 30 }, () => visit(name)));
+    expect(crowd.filter(({ admitted }) => admitted)).toHaveLength(1);
+    const { limits, totals } = await meterOf(network).usage({ ...claims, plan: "anonymous" });
+    expect(limits.find(({ name }) => name === "requests-minute")?.used).toBe(1);
+    expect(totals.reserved).toBe(20_000);
   });
 
   it("hears of every end, also where the first telling was lost", async () => {

@@ -37,7 +37,16 @@ class Payer {
   async admit(needed = reserve): Promise<string | undefined> {
     const { clock } = this.#crowd;
     const again = () => this.#tryAdmit(needed);
-    return codeOf(again() ?? (await this.slices.admit({ needed, day: () => dayOf(clock()), clock, again })));
+    return codeOf(
+      again() ??
+        (await this.slices.admit({
+          needed,
+          mostMicroUsd: () => Number.POSITIVE_INFINITY,
+          day: () => dayOf(clock()),
+          clock,
+          again,
+        })),
+    );
   }
 
   #tryAdmit(needed: number): AdmitAnswer | undefined {

@@ -40,6 +40,24 @@ afterEach(async () => {
 });
 
 describe("the app's budget", () => {
+  it("fault: a day that is over goes a few rows at a time, and a recount takes the rest for no whole day", async () => {
+    const [today, over] = [Math.floor(noon / 86_400_000), Math.floor(noon / 86_400_000) - 10];
+    const rows = () =>
+      runInDurableObject(budgetStub(), (_, { storage: { sql } }) =>
+        Number(sql.exec("SELECT COUNT(*) AS count FROM leases WHERE day = ?", over).one()["count"]),
+      );
+    await runInDurableObject(budgetStub(), (_, { storage: { sql } }) => {
+      const numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 120)";
+      sql.exec(`INSERT INTO leases ${numbers} SELECT ?, 'm' || n, 5, 5 FROM n`, over);
+      sql.exec("INSERT INTO days VALUES (?, 600, 0)", over);
+    });
+    for (const left of [70, 20, 0]) {
+      await budget().report(`meter-${left}`, [{ day: today, consumedMicroUsd: 1 }]);
+      expect(await rows()).toBe(left);
+      expect(await budget().recount()).toEqual([]);
+    }
+  });
+
   it("is no ceiling where none is set, and counts nevertheless", async () => {
     expect(await admit("a")).toMatchObject({ admitted: true });
     await setClocks(noon + 60_000, "a");

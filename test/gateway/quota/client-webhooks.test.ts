@@ -264,6 +264,19 @@ describe("fault H2: a receiver that hangs", () => {
     expect(heard(slow)).toBe(2);
   });
 
+  it("has two places in all, however its address is spelled", async () => {
+    const spelled = [
+      "https://SLOW.example.org/hook",
+      "https://slow.example.org:443/hook",
+      "https://slow.example.org/./hook",
+    ];
+    for (const spelling of [...spelled, ...spelled]) await finished(spelling);
+    await finished("https://app.example.org/hook");
+    await ring();
+    await eventually(() => expect(told.length - heard(slow)).toBe(1));
+    expect(heard(slow)).toBe(2);
+  });
+
   it("holds no admission up where 10,000 wait for it", { timeout: 60_000 }, async () => {
     await finished(slow);
     await runInDurableObject(stub(), (_, { storage: { sql } }) => {

@@ -394,7 +394,7 @@ describe("a clock that is set back by an hour", () => {
       await planted.meter.admit(told);
       setBack(planted);
       planted.meter.bind([{ admission: told.admission, upstreamId: "ref" }]);
-      world.ask = async () => ({ status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 });
+      world.ask = async () => "unreachable";
       await planted.ringUntil(() => isEnded(planted, told.admission));
       expect(world.now).toBeLessThan(noon - hourMs / 2);
     }));

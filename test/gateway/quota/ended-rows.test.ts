@@ -86,7 +86,7 @@ describe("a row that is in hand while others go", { timeout: 30_000 }, () => {
     ["by a later end", 1048, 1],
   ])("keeps its webhook, though it outlived a thousand others: %s", (_what, before, after) =>
     withMeter(world, async (meter, { storage: { sql } }) => {
-      const long = await admitted(meter, { webhook: "https://example.com/hook" });
+      const long = await admitted(meter, { operation: "run", webhook: "https://example.com/hook" });
       await fill(meter, before);
       expect(end(meter, long)).toMatchObject({ first: true, wantsNotice: true });
       await fill(meter, after);

@@ -104,6 +104,7 @@ describe("fault M4: a short ttl's end is not asked for", () => {
       await accepted({ ttlMs, retentionMs: minuteMs });
       await answering(async () => {
         moments.push(now - noon);
+        if (now > noon + ttlMs) return "unreachable";
         return { status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon };
       });
       for (now = noon; now <= noon + ttlMs + 2 * minuteMs; now += 1000) {
@@ -188,7 +189,14 @@ describe("fault M8: a budget that hangs", () => {
     };
     const counted = { leases, counters: { consumed: () => 0 }, transaction: <T>(work: () => T) => work() };
     const slices = new BudgetSlices("a", counted, () => hanging, 5);
-    const ask = () => slices.admit({ needed: 1, day: () => dayOf(noon), clock: () => noon, again: () => undefined });
+    const ask = () =>
+      slices.admit({
+        needed: 1,
+        mostMicroUsd: () => 1,
+        day: () => dayOf(noon),
+        clock: () => noon,
+        again: () => undefined,
+      });
     expect((await Promise.all([ask(), ask()])).map(codeOf)).toEqual(["METER_UNAVAILABLE", "METER_UNAVAILABLE"]);
     leases.postpone(dayOf(noon), noon);
     await slices.report(() => noon);

@@ -7,6 +7,7 @@ import { BudgetSlices } from "../../../src/gateway/quota/budget-slices.ts";
 import { isolate, refusalOf, send } from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { deployedSettings, testSettings } from "../../support/settings.ts";
+import { MeterTap } from "../jobs/meter-tap.ts";
 import { codeOf, ending, meterOf, request, stubOf } from "./admissions.ts";
 
 const key = testSettings.ADMIN_TOKEN;
@@ -128,6 +129,50 @@ describe("the operator and a user", () => {
     );
     expect(granted).toMatchObject({ grants: [{ unit: "usd", amount: 2.5, expiresAt }] });
     expect(granted.limits).toContainEqual(expect.objectContaining({ name: "usd-day", limit: 3.5 }));
+  });
+
+  it("fault: three grants at once, and a plan beside them, are all kept", async () => {
+    const expiresAt = new Date(Date.now() + 60_000).toISOString();
+    const grants = [5, 7, 11].map((amount) => admin("POST", "/users/ada/grant", { unit: "usd", amount, expiresAt }));
+    const plan = admin("PATCH", "/users/ada", { plan: "pro" });
+    for (const answer of await Promise.all([...grants, plan])) expect(answer.status).toBe(200);
+    const after = await read<{ grants: { amount: number }[] }>(admin("GET", "/users/ada"));
+    expect(after.grants.map(({ amount }) => amount).sort((one, other) => one - other)).toEqual([5, 7, 11]);
+    expect(after).toMatchObject({ plan: "pro" });
+  });
+
+  it("fault: a grant whose answer was lost is granted once", async () => {
+    const tap = new MeterTap();
+    let lost = 0;
+    tap.lose = ({ name }) => (name === ("configure" as never) && ++lost === 1 ? "answer" : undefined);
+    const within = isolate({ USER_METER: tap.namespace });
+    const granted = await read(admin("POST", "/users/ada/grant", { unit: "jobs", amount: 2 }, within));
+    expect(granted).toMatchObject({ grants: [{ unit: "jobs", amount: 2 }] });
+    expect(lost).toBe(2);
+  });
+
+  it("fault: a new grant drops none that holds, and those that ended make room", async () => {
+    const grant = (index: number, expiresAt: number) => ({
+      id: String(index),
+      unit: "jobs" as const,
+      amount: 1,
+      expiresAt,
+    });
+    const [ended, active] = [Date.now() - 1000, Date.now() + 60_000];
+    const plant = (endedCount: number) => {
+      const grants = Array.from({ length: 50 }, (_, index) => grant(index, index < endedCount ? ended : active));
+      return runInDurableObject(stubOf("user:ada"), (meter) => {
+        meter.clock = () => ended - 1;
+        meter.configure({ grants });
+        meter.clock = () => Date.now();
+      });
+    };
+    const grantMore = () => admin("POST", "/users/ada/grant", { unit: "jobs", amount: 9 });
+    await plant(0);
+    expect(await refusalOf(await grantMore())).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
+    expect((await read<{ grants: object[] }>(admin("GET", "/users/ada"))).grants).toHaveLength(50);
+    await plant(1);
+    expect((await read<{ grants: object[] }>(grantMore())).grants).toHaveLength(50);
   });
 
   it("lets counts begin anew", async () => {

@@ -60,6 +60,19 @@ describe("a plan", () => {
     });
   });
 
+  it("of a token says when its first request comes back, too", async () => {
+    const token = {
+      id: "t-1",
+      rules: [{ unit: "requests", limit: 5, per: "minute" }],
+    } as const;
+    const limits = [];
+    for (let count = 0; count < 2; count++) {
+      const answer = await meter().admit(request({ token }));
+      limits.push("quota" in answer && answer.quota.limit);
+    }
+    expect(limits).toEqual(['"token-requests-minute";r=4;t=62', '"token-requests-minute";r=3;t=62']);
+  });
+
   it("with two rules of one window counts a request once in each", async () => {
     const rule = { unit: "requests", per: "day" } as const;
     const plan = planned({ ...rule, limit: 2 }, { ...rule, limit: 3 });

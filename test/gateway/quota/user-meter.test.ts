@@ -171,7 +171,7 @@ describe("an idempotency key", () => {
 });
 
 describe("lists", () => {
-  it("are the owner's, open ones oldest first, all newest first", async () => {
+  it("are the owner's, newest first, of the open ones those last that were seen running", async () => {
     const jobs = [];
     for (let at = 0; at < 5; at++) {
       await setClock(noon + at);
@@ -181,7 +181,10 @@ describe("lists", () => {
     }
     await meter().settle(ending(jobs[1] ?? ""));
     const open = await meter().openJobs("user:ada", "flux", 2);
-    expect(open.map(({ admission }) => admission)).toEqual([jobs[0], jobs[2]]);
+    expect(open.map(({ admission }) => admission)).toEqual([jobs[4], jobs[2]]);
+    await meter().settle(ending(jobs[4] ?? "", { status: "IN_PROGRESS", costMicroUsd: null }));
+    const waiting = await meter().openJobs("user:ada", "flux", 2);
+    expect(waiting.map(({ admission }) => admission)).toEqual([jobs[2], jobs[0]]);
     const page = await meter().jobs("user:ada", undefined, 1, 2);
     expect(page.total).toBe(4);
     expect(page.jobs.map(({ admission }) => admission)).toEqual([jobs[2], jobs[1]]);

@@ -1,5 +1,7 @@
 // What bad input gets: each case begins with a valid request and changes one thing.
 import { afterEach, describe, expect, it } from "vitest";
+import { cpuFlavorIds, gpuTypeIds } from "../../../src/platform/management/prices.ts";
+import { dataCenterIds } from "../../../src/platform/management/vocabulary.ts";
 import * as callers from "../../support/callers.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { testSettings } from "../../support/settings.ts";
@@ -122,6 +124,24 @@ describe("a body", () => {
     const message = await refused("north", "INVALID_REQUEST", "POST", path, { ...body, [name]: value });
     expect(message).toMatch(new RegExp(`^${name}`));
     await ask("north", "POST", path, body);
+  });
+
+  const large: [string, unknown][] = [
+    ["env", { A: "x".repeat(40_000), B: "x".repeat(40_000) }],
+    ["dockerEntrypoint", Array(3).fill("x".repeat(30_000))],
+    ["dockerStartCmd", Array(3).fill("x".repeat(30_000))],
+    ["ports", Array(1001).fill("80/http")],
+  ];
+
+  it("attack: with a field that would make a record as large as a body is refused", async () => {
+    for (const path of ["/templates", "/pods"]) {
+      const made = await ask("north", "POST", path, valid.template);
+      for (const [name, value] of large) {
+        const body = { ...valid.template, name: "large", [name]: value };
+        expect(await refused("north", "INVALID_REQUEST", "POST", path, body)).toMatch(new RegExp(`^${name}: `));
+        await refused("north", "INVALID_REQUEST", "PATCH", `${path}/${made.id}`, { [name]: value });
+      }
+    }
   });
 
   const forEndpoints: [string, unknown][] = [
@@ -252,6 +272,47 @@ describe("a query", () => {
     const message = await refused("north", "INVALID_REQUEST", "GET", `${path}?${name}=${value}`);
     expect(message).toMatch(new RegExp(`^${name}: `));
     await ask("north", "GET", path);
+  });
+});
+
+describe("attack: a list of words", () => {
+  const many = (word: string, count: number) => Array<string>(count).fill(word).join(",");
+  const different = (count: number) => Array.from({ length: count }, (_, n) => `a${n}`).join(",");
+
+  it.each([
+    `/pods?gpuTypeId=${many("a", 101)}`,
+    `/pods?gpuTypeId=${gpuTypeIds.join(",")}&dataCenterId=${dataCenterIds.join(",")}&cpuFlavorId=${cpuFlavorIds.join(",")}`,
+    `/billing/endpoints?dataCenterId=${many("EU-RO-1", 120)}`,
+    `/billing/endpoints?gpuTypeId=${gpuTypeIds.join(",")}&dataCenterId=${dataCenterIds.join(",")}`,
+  ])("of a query may say a word as often as it likes, and every word (%#)", async (path) => {
+    const all =
+      "id=a&name=a&networkVolumeId=a&templateId=a&imageName=a&desiredStatus=RUNNING&computeType=GPU&endpointId=a";
+    const more = path.startsWith("/pods") ? all.replace("&endpointId=a", "") : "endpointId=a&imageName=a&templateId=a";
+    expect(await ask("north", "GET", `${path}&${more}`)).toEqual([]);
+  });
+
+  it.each(["gpuTypeId", "dataCenterId", "cpuFlavorId"])(
+    "of a query may not say more words than there are: %s",
+    async (name) => {
+      const message = await refused("north", "INVALID_REQUEST", "GET", `/pods?${name}=${different(101)}`);
+      expect(message).toMatch(new RegExp(`^${name}: `));
+    },
+  );
+
+  it("of a body counts each word once, in its order", async () => {
+    const long = (first: string, word: string) => [first, ...Array<string>(20_000).fill(word)];
+    const said = {
+      cpuFlavorIds: long("cpu3g", "cpu3c"),
+      gpuTypeIds: long("NVIDIA A40", "NVIDIA L4"),
+      dataCenterIds: long("US-TX-1", "EU-RO-1"),
+      allowedCudaVersions: long("12.1", "12.4"),
+    };
+    const meant = Object.fromEntries(Object.entries(said).map(([name, words]) => [name, words.slice(0, 2)]));
+    const { cpuFlavorIds: _, ...ofGpus } = meant;
+    const made = await endpoint("north", said);
+    expect(made).toMatchObject(ofGpus);
+    expect(await ask("north", "PATCH", `/endpoints/${made.id}`, said)).toMatchObject(meant);
+    await pod("north", said);
   });
 });
 

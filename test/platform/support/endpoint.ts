@@ -23,15 +23,20 @@ interface Sent {
   readonly key?: string;
   readonly settings?: Settings;
   readonly type?: string;
+  readonly headers?: Record<string, string>;
 }
 
 /** `bare` is served by real workers alone; a model's id names an endpoint with built-in ones. */
 export function endpoint(name = "bare", account = "default") {
   const queue = () => env.ENDPOINT_QUEUE.getByName(`${account}/${name}`);
-  const send = (method: string, path: string, { json, body, key: sentKey = key, settings, type }: Sent = {}) => {
+  const send = (
+    method: string,
+    path: string,
+    { json, body, key: sentKey = key, settings, type, headers }: Sent = {},
+  ) => {
     const sent = json === undefined ? body : JSON.stringify(json);
     return call(method, `/platform/v2/${name}/${path}`, {
-      headers: { Authorization: sentKey, ...(type && { "Content-Type": type }) },
+      headers: { Authorization: sentKey, ...headers, ...(type && { "Content-Type": type }) },
       ...(sent !== undefined && { body: sent }),
       settings: { ENDPOINTS: "bare", ...settings },
     });

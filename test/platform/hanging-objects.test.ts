@@ -1,0 +1,68 @@
+// An object that never answers holds up no other one, nor a client: each call of it ends in time.
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { RemoteObjects, type RemoteObjectsDeps } from "../../src/platform/management/remote-objects.ts";
+import * as callers from "../support/callers.ts";
+import { emptyStorage } from "../support/empty-storage.ts";
+import { testSettings } from "../support/settings.ts";
+
+const silent = new Proxy({}, { get: () => () => new Promise<never>(() => {}) });
+const objects = { ACCOUNT: { getByName: () => silent }, ENDPOINT_QUEUE: { getByName: () => silent } };
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+afterEach(async () => {
+  vi.useRealTimers();
+  await emptyStorage();
+});
+
+/** What came of it within half a minute. */
+async function inTime<T>(work: Promise<T>): Promise<T | "no end"> {
+  let ended: T | "no end" = "no end";
+  let fault: unknown;
+  const watched = work.then(
+    (value) => (ended = value),
+    (error: unknown) => (fault = error),
+  );
+  for (let second = 0; second < 30; second++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(1000);
+  }
+  await Promise.race([watched, new Promise((resolve) => setImmediate(resolve))]);
+  if (fault !== undefined) throw fault;
+  return ended;
+}
+
+describe("attack: an object that never answers", () => {
+  it.each(["v1/templates", "v1/templates/abc?includePublicTemplates=true", "v2/abcdefghij1234/health"])(
+    "is 503 of %s",
+    async (path) => {
+      vi.spyOn(console, "warn").mockReturnValue();
+      const key = testSettings.PLATFORM_API_KEY;
+      const answer = await inTime(callers.send(callers.isolate(objects), "GET", `/platform/${path}`, { key }));
+      expect(answer === "no end" ? answer : answer.status).toBe(503);
+    },
+  );
+
+  it("holds up no task of an account", async () => {
+    const unknown = { find: () => undefined, known: () => undefined };
+    const endpoints = { settings: () => ({}) };
+    const ledger = { book: () => {} };
+    const deps = { account: "north", templates: unknown, endpoints, ledger } as unknown as RemoteObjectsDeps;
+    const remote = new RemoteObjects({ ...env, ...objects } as unknown as Env, deps);
+    for (const kind of ["publish", "configure", "wipe"] as const) {
+      await expect(inTime(remote.perform({ kind, id: "abc", revision: 1 }))).rejects.toThrow("took too long");
+    }
+    await expect(inTime(remote.publicTemplate("abc"))).rejects.toThrow("took too long");
+  });
+
+  it("holds up no alarm of a queue, which tells it again", async () => {
+    await runInDurableObject(env.ENDPOINT_QUEUE.getByName("default/bare"), async (queue, { storage }) => {
+      storage.sql.exec("INSERT INTO executed VALUES (1, 1, 'w', 1, 0)");
+      Object.assign(queue, { env: { ...env, ...objects } });
+      expect(await inTime(queue.alarm())).toBeUndefined();
+      const [row] = storage.sql.exec<{ tellAt: number }>("SELECT tellAt FROM executed").toArray();
+      expect(row?.tellAt).toBeGreaterThan(0);
+    });
+  });
+});
