@@ -1,9 +1,10 @@
 // The bundle of the last start. It is served again where nothing that it was made of has changed: to make one is half of
 // what a start takes.
 import { createHash } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bundle } from "./bundle.ts";
+import { writeOver } from "./whole-file.ts";
 import { root } from "./wrangler.ts";
 
 interface Kept extends Bundle {
@@ -36,9 +37,7 @@ export function readKept(state: string): Bundle | undefined {
 export function keepBundle(state: string, bundle: Bundle): void {
   try {
     const kept: Kept = { ...bundle, digest: digestOf(bundle.inputs) };
-    const unfinished = `${fileIn(state)}.new`;
-    writeFileSync(unfinished, JSON.stringify(kept));
-    renameSync(unfinished, fileIn(state));
+    writeOver(fileIn(state), JSON.stringify(kept));
   } catch {
     // A source vanished meanwhile, or packages were installed by another tool than npm.
   }

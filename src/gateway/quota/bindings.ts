@@ -37,18 +37,22 @@ export class Bindings {
   }
 
   #bind(job: Job, upstreamId: string, now: number): void {
+    this.#bindRow(job, upstreamId, now);
+    this.#bindKey(job, upstreamId);
+  }
+
+  #bindRow(job: Job, upstreamId: string, now: number): void {
     const bound = { ...job, boundAt: now, doubtedAt: null };
     const due = Math.min(dueAt(bound, now), job.doubtedAt === null && job.dueAt > now ? job.dueAt : Infinity);
     const change = { upstreamId, boundAt: now, expiresAt: expiresAt(bound, now) };
     /** Most jobs keep the due time that they were admitted with. */
     const isDueAnew = due !== job.dueAt || job.doubtedAt !== null;
     this.#stores.jobs.update(job, isDueAnew ? { ...change, dueAt: due, doubtedAt: null } : change);
-    this.#bindKey(job, upstreamId);
     if (job.retryOf !== null) this.#chain.accept(job, now);
     if (job.endedAt !== null && job.noticed === 0) oweWebhook(this.#stores, job, now);
   }
 
-  #bindKey({ owner, idempotencyKey, admission }: Job, upstreamId: string | null): void {
+  #bindKey({ owner, idempotencyKey, admission }: Job, upstreamId: string): void {
     if (idempotencyKey !== null) this.#stores.idempotency.bind(owner, idempotencyKey, admission, upstreamId);
   }
 
@@ -69,12 +73,11 @@ export class Bindings {
     else if (job.boundAt === null) this.#bind(job, upstreamId, now);
   }
 
+  /** It may be another user's job, to which no key must lead. */
   guessWithin(job: Job, upstreamId: string, now: number): void {
     if (job.boundAt !== null || isOfAnother(job, upstreamId)) return;
-    this.#bind(job, upstreamId, now);
+    this.#bindRow(job, upstreamId, now);
     this.#stores.jobs.update(job, { guessed: 1 });
-    // It may be another user's job, to which the key must not lead.
-    this.#bindKey(job, null);
   }
 
   /**

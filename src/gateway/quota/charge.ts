@@ -2,7 +2,7 @@
 // functions of the row.
 import type { JobState } from "../../contract/states.ts";
 import { findModel } from "../../models/index.ts";
-import type { Job } from "./job.ts";
+import { type Job, ttlEndsAt } from "./job.ts";
 
 export interface Charge {
   readonly microUsd: number;
@@ -42,10 +42,10 @@ export function assumedCharge(job: Job): Charge {
 }
 
 function unknownCost(job: Job): number {
-  const { reserved, doubtedAt, hasNotice, seen, seenAt, admittedAt, ttlMs } = job;
+  const { reserved, doubtedAt, hasNotice, seen, seenAt } = job;
   if (job.pieces > 0 || job.textBytes > 0) return handedOutPrice(job);
   if (!isKnownUpstream(job)) return doubtedAt !== null || hasNotice ? 0 : reserved;
-  const neverStarted = seen === "IN_QUEUE" && seenAt !== null && seenAt >= admittedAt + ttlMs;
+  const neverStarted = seen === "IN_QUEUE" && seenAt !== null && seenAt >= ttlEndsAt(job);
   return neverStarted ? 0 : reserved;
 }
 

@@ -1,7 +1,7 @@
 // What an answer, or the time, says of a job by its row. Pure functions.
 import { limits } from "../../contract/limits.ts";
 import { isFinal } from "../../contract/states.ts";
-import { isShare, type Job } from "./job.ts";
+import { isShare, type Job, ttlEndsAt } from "./job.ts";
 import type { Ending } from "./metering.ts";
 
 /** Whether the upstream can be asked about the job: its id must be known. */
@@ -59,8 +59,8 @@ export function saysNothingNew(job: Job, { status, askedAt, media = [] }: Ending
   if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
   if (job.endedAt !== null) return isSure(job, { status });
   /** Whether it still waited when its time was over says what it is charged. */
-  const timeIsOver = job.admittedAt + job.ttlMs;
-  return job.seen === status && (askedAt < timeIsOver || (job.seenAt ?? 0) >= timeIsOver);
+  const isOver = ttlEndsAt(job);
+  return job.seen === status && (askedAt < isOver || (job.seenAt ?? 0) >= isOver);
 }
 
 /** It has ended, and what it was charged stays. */

@@ -49,7 +49,7 @@ export class Idempotency {
     this.prune(now);
   }
 
-  bind(owner: string, key: string, admission: string, upstreamId: string | null): void {
+  bind(owner: string, key: string, admission: string, upstreamId: string): void {
     this.#sql.exec(`UPDATE idempotency SET upstreamId = ? WHERE ${whose}`, upstreamId, owner, key, admission);
   }
 

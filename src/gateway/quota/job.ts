@@ -98,6 +98,11 @@ export function isUnproven({ boundAt, guessed, retryOf }: Job): boolean {
   return (boundAt === null || guessed === 1) && retryOf === null;
 }
 
+/** By the gateway's clock. A job that has not begun by then never will. */
+export function ttlEndsAt({ admittedAt, ttlMs }: Job): number {
+  return admittedAt + ttlMs;
+}
+
 export function describeJob(job: Job): MeteredJob {
   return {
     admission: job.admission,

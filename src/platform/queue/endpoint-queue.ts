@@ -83,7 +83,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
     const upload = this.#queue.store.newPayloadKey();
     let hasRoom = true;
     try {
-      const fits = (bytes: number) => (hasRoom = this.#queue.hasRoom(bytes, rated === undefined));
+      const fits = (bytes: number) => (hasRoom = this.#queue.room.has(bytes, rated === undefined));
       const stored = this.#queue.store.payloads.upload(upload, body, this.clock(), fits);
       this.#arm();
       const size = await stored;

@@ -25,7 +25,7 @@ export class QueueLimits {
   }
 
   full(bytes: number): Refusal | undefined {
-    return this.#queue.isFull(bytes) ? queueFull : undefined;
+    return this.#queue.room.isFull(bytes) ? queueFull : undefined;
   }
 
   /** Counts a request as under way until the returned function is called. */

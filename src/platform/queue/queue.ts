@@ -10,13 +10,9 @@ import { abandonedError, isHeldBy, type JobEvent, type JobRow, nextTimer, overra
 import { type Change, JobStore } from "./job-store.ts";
 import { Listeners } from "./listeners.ts";
 import { Presence } from "./presence.ts";
-import type { Payload, Submission } from "./queue-calls.ts";
+import type { Submission } from "./queue-calls.ts";
+import { QueueRoom } from "./queue-room.ts";
 import { workersWanted } from "./scaling.ts";
-
-const queueBounds = { jobs: 250_000, bytes: 4 * 1024 ** 3 } as const;
-
-/** How much of requests one batch carries: a Worker holds 128 MB, and one call between objects 32 MiB. */
-const batchBytes = 20 * 1024 * 1024;
 
 /** How many overdue jobs one alarm handles before it makes room for calls. */
 const tickSize = 500;
@@ -29,6 +25,7 @@ export interface QueueDeps {
 
 export class Queue {
   readonly store: JobStore;
+  readonly room: QueueRoom;
   readonly workers: AttachedWorkers;
   readonly presence: Presence;
   /** Told when a job has moved to its end, is gone, or has streamed something. */
@@ -45,6 +42,7 @@ export class Queue {
     this.#builtIn = new BuiltInRuns(deps.runBuiltIn);
     this.store = new JobStore(storage, settings.executionTimeoutMs);
     this.store.executed.meter = settings.managed?.meter;
+    this.room = new QueueRoom(this.store);
     this.presence = new Presence(storage.sql);
     this.workers = new AttachedWorkers(this.presence.until);
     this.#recover();
@@ -113,24 +111,6 @@ export class Queue {
     this.dispatch();
   }
 
-  isFull(moreBytes: number): boolean {
-    return this.store.totals.jobs >= queueBounds.jobs || !this.hasRoom(moreBytes);
-  }
-
-  /** What flows in as a result may pass the bound for results: a job whose result is not kept fails, and is told so. */
-  hasRoom(moreBytes: number, isResult = false): boolean {
-    return this.#fits(moreBytes, isResult ? 2 : 1);
-  }
-
-  /** Results have half as much room again, since those that wait may fill the bound. An upload is counted already. */
-  keeps(output: Payload | null): boolean {
-    return output === null || this.#fits(output instanceof Uint8Array ? output.byteLength : 0, 1.5);
-  }
-
-  #fits(moreBytes: number, bounds: number): boolean {
-    return this.store.totals.bytes + this.store.payloads.uploadedBytes + moreBytes <= bounds * queueBounds.bytes;
-  }
-
   /** False if the named upload is gone. */
   submit(submission: Submission): boolean {
     const { body, inputFrom: from, inputTo: to } = submission;
@@ -187,21 +167,12 @@ export class Queue {
   take(worker: string, count: number): JobRow[] {
     if (!this.#mayTake(worker)) return [];
     const now = this.#deps.now();
-    const batch = this.#batch(this.#nextWaiting(count, now));
+    const batch = this.room.ofOneBatch(this.#nextWaiting(count, now));
     const taken = batch.flatMap((job) => this.#give(job, worker, now) ?? []);
     for (const job of taken) this.workers.holds(worker, job.id, now);
     // Others stand in line for what the batch has left.
     if (taken.length < count) this.dispatch();
     return taken;
-  }
-
-  #batch(waiting: readonly JobRow[]): readonly JobRow[] {
-    let bytes = 0;
-    const end = waiting.findIndex(({ input }, at) => {
-      bytes += this.store.payloads.size(input);
-      return at > 0 && bytes > batchBytes;
-    });
-    return end < 0 ? waiting : waiting.slice(0, end);
   }
 
   /** A managed endpoint has at most `workersMax` busy workers: one more waits until another is done. */

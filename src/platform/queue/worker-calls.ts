@@ -95,7 +95,7 @@ export class WorkerCalls {
   finish(worker: string, id: string, { error, output }: JobOutcome): { ok: true } | Refusal {
     const { queue, model } = this.#deps;
     return this.#release(worker, id, (job) => {
-      const keeps = queue.keeps(output);
+      const keeps = queue.room.keeps(output);
       const reported = this.#replaceOutput(job, keeps ? output : null);
       if (!reported) return false;
       if (!keeps && output && "upload" in output) queue.store.payloads.remove(output.upload);
@@ -107,7 +107,7 @@ export class WorkerCalls {
   }
 
   report(worker: string, id: string, progress: JobOutcome["output"]): { ok: true } | Refusal {
-    if (!this.#deps.queue.keeps(progress)) return queueFull;
+    if (!this.#deps.queue.room.keeps(progress)) return queueFull;
     return this.#onJob(worker, id, (job) => this.#replaceOutput(job, progress) !== undefined);
   }
 
