@@ -40,16 +40,18 @@ const s3ConfigSchema = z
   .transform(withoutNull)
   .meta({ id: "S3Config", description: "An S3-compatible bucket, handed to the worker." });
 
+const webhookFault = `expected an http or https URL of at most ${limits.webhook.urlLength} characters`;
 const webhookSchema = z
-  .url({ protocol: /^https?$/, error: "expected an http or https URL" })
-  .max(limits.webhook.urlLength)
+  .url({ protocol: /^https?$/, error: webhookFault })
+  .max(limits.webhook.urlLength, webhookFault)
   .describe("Called with the job's final status.");
+const noWebhookSchema = z.literal("").transform(() => null);
 
 /** Unknown keys are tolerated, since clients send their own. */
 export const jobRequestSchema = z
   .looseObject({
     input: z.looseObject({}).describe("Parameters of the model or worker."),
-    webhook: z.union([webhookSchema, z.literal("").transform(() => null)]).nullish(),
+    webhook: z.union([webhookSchema, noWebhookSchema], { error: webhookFault }).nullish(),
     policy: policySchema.nullish(),
     s3Config: s3ConfigSchema.nullish(),
   })

@@ -22,7 +22,7 @@ const fields = {
     .array(
       z.looseObject({
         role: z.string().min(1).max(LONGEST_NAME),
-        content: z.union([z.string(), parts()]).nullish(),
+        content: z.union([z.string(), parts()], "expected a string or an array of parts, each with its type").nullish(),
       }),
     )
     .min(1)
@@ -41,7 +41,7 @@ const fields = {
   logprobs: z.boolean().nullish(),
   top_logprobs: integer(0, 20).nullish(),
   seed: z.int().nullish(),
-  stop: z.union([z.string(), z.array(z.string()).max(64)]).nullish(),
+  stop: z.union([z.string(), z.array(z.string()).max(64)], "expected a string or an array of at most 64").nullish(),
   tools: z.array(z.looseObject({})).nullish(),
   response_format: z.looseObject({}).nullish(),
 };

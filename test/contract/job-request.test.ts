@@ -94,6 +94,18 @@ describe("a job request", () => {
     expect(faultsOf(jobRequestSchema, value)).toEqual([path]);
   });
 
+  it.each([
+    ["no URL", "hooks"],
+    ["of another scheme", "ftp://hooks.example.com"],
+    ["a number", 1],
+    ["too long", urlOf(2049)],
+  ])("with a webhook that is %s is told what one is", (_, webhook) => {
+    const { error } = jobRequestSchema.safeParse({ ...valid, webhook });
+    expect(error?.issues.map(({ message }) => message)).toEqual([
+      "expected an http or https URL of at most 2048 characters",
+    ]);
+  });
+
   it.each([undefined, null, [], "text", 1])("that is %s is refused", (value) => {
     expect(faultsOf(jobRequestSchema, value)).toEqual([""]);
   });

@@ -177,6 +177,15 @@ describe("a chat", () => {
   });
 
   it.each([
+    [{ messages: [{ role: "user", content: 5 }] }, "expected a string or an array of parts, each with its type"],
+    [{ messages: [{ role: "user", content: ["hi"] }] }, "expected a string or an array of parts, each with its type"],
+    [{ stop: 5 }, "expected a string or an array of at most 64"],
+  ])("with %o says what may stand there", (change, message) => {
+    const { faults } = readChat({ messages: [{ role: "user", content: "hi" }], ...change });
+    expect(faults.map((fault) => fault.message)).toEqual([message]);
+  });
+
+  it.each([
     [{ n: 2 }, "n", 65_536],
     [{ n: 128, max_tokens: 131_072 }, "n", 1024],
     [{ n: 2, best_of: 3 }, "best_of", 43_690],
