@@ -82,11 +82,15 @@ function mustBeRead([name, kind]: [string, Unread["kind"]]): boolean {
 /** All answers of one call together are no longer than the longest that it may ask for. */
 function tooMuch(call: Readonly<Record<string, unknown>>): Fault[] {
   const many = (["n", "best_of"] as const).find((name) => choicesIn(call) > 1 && call[name] === choicesIn(call));
-  if (many === undefined || choicesIn(call) * answerIn(call, LONGEST_ANSWER) <= LONGEST_ANSWER) return [];
+  const longest = answerIn(call, LONGEST_ANSWER);
+  if (many === undefined || choicesIn(call) * longest <= LONGEST_ANSWER) return [];
   const helps = Math.floor(LONGEST_ANSWER / choicesIn(call));
-  const message = `Needs max_tokens of at most ${helps}: all answers together may have ${LONGEST_ANSWER} tokens`;
+  const named = answerLimits.find((name) => call[name] === longest) ?? "max_tokens";
+  const message = `Needs ${named} of at most ${helps}: all answers together may have ${LONGEST_ANSWER} tokens`;
   return [{ path: [many], message }];
 }
+
+const answerLimits = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
 
 function choicesIn({ n, best_of }: Partial<Chat>): number {
   return Math.max(1, ...[n, best_of].filter(isCount));

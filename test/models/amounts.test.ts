@@ -186,15 +186,17 @@ describe("a chat", () => {
   });
 
   it.each([
-    [{ n: 2 }, "n", 65_536],
-    [{ n: 128, max_tokens: 131_072 }, "n", 1024],
-    [{ n: 2, best_of: 3 }, "best_of", 43_690],
-  ])("with %o says which max_tokens would do, and that one does", (change, at, helps) => {
+    [{ n: 2 }, "n", "max_tokens", 65_536],
+    [{ n: 128, max_tokens: 131_072 }, "n", "max_tokens", 1024],
+    [{ n: 2, best_of: 3 }, "best_of", "max_tokens", 43_690],
+    [{ n: 4, max_completion_tokens: 100_000 }, "n", "max_completion_tokens", 32_768],
+    [{ n: 4, max_tokens: 100, max_output_tokens: 131_072 }, "n", "max_output_tokens", 32_768],
+  ])("with %o says at %s which %s would do, and that one does", (change, at, name, helps) => {
     const chat = { messages: [{ role: "user", content: "hi" }], ...change };
-    const message = `Needs max_tokens of at most ${helps}: all answers together may have 131072 tokens`;
+    const message = `Needs ${name} of at most ${helps}: all answers together may have 131072 tokens`;
     expect(readChat(chat).faults).toEqual([{ path: [at], message }]);
-    expect(readChat({ ...chat, max_tokens: helps }).faults).toEqual([]);
-    expect(readChat({ ...chat, max_tokens: helps + 1 }).faults).toHaveLength(1);
+    expect(readChat({ ...chat, [name]: helps }).faults).toEqual([]);
+    expect(readChat({ ...chat, [name]: helps + 1 }).faults).toHaveLength(1);
   });
 
   it("may have members that nobody knows, and a schema of its own whose fields are called as it likes", () => {
