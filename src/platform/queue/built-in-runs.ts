@@ -1,6 +1,5 @@
 // The runs of built-in workers: each can be stopped, and frees its worker when it ends.
-
-import { BuiltInWorkers, isBuiltIn } from "./built-in-workers.ts";
+import { BuiltInWorkers } from "./built-in-workers.ts";
 import type { EndpointSettings } from "./endpoint-settings.ts";
 import type { JobRow } from "./job.ts";
 
@@ -47,10 +46,9 @@ export class BuiltInRuns {
   }
 
   /** Ends the run and frees its worker. A run from before a restart of this object has no worker any more. */
-  letGo(job: JobRow, now: number): void {
-    this.#runs.get(job.id)?.abort();
-    if (this.#runs.delete(job.id) && job.worker !== null && isBuiltIn(job.worker))
-      this.#workers.giveBack(job.worker, now);
+  letGo(id: string, worker: string, now: number): void {
+    this.#runs.get(id)?.abort();
+    if (this.#runs.delete(id)) this.#workers.giveBack(worker, now);
   }
 
   nextDue(now: number): number | undefined {

@@ -222,7 +222,7 @@ export class Queue {
 
   #letGo(job: JobRow, byItsWorker: boolean, now: number): void {
     if (job.worker === null) return;
-    if (isBuiltIn(job.worker)) this.#builtIn.letGo(job, now);
+    if (isBuiltIn(job.worker)) this.#builtIn.letGo(job.id, job.worker, now);
     else this.workers.drop(job.worker, job.id, !byItsWorker);
   }
 
