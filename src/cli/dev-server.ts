@@ -40,6 +40,7 @@ export class DevServer {
   #lastFault = "";
   #lastOfSettings = "";
   #isMisconfigured = false;
+  #hasAppSecret = false;
 
   /** Resolves once requests are answered. Throws where the source cannot be built, or workerd does not start. */
   static async start(wanted: Wanted, log: ServerLog): Promise<DevServer> {
@@ -63,6 +64,10 @@ export class DevServer {
   /** Which settings are wrong is told already. */
   get isMisconfigured(): boolean {
     return this.#isMisconfigured;
+  }
+
+  get hasAppSecret(): boolean {
+    return this.#hasAppSecret;
   }
 
   /** Builds what was served as it was kept: no mistake in keeping it lasts, and the first edit finds a bundler. */
@@ -139,6 +144,7 @@ export class DevServer {
   #tellOfSettings(config: WorkerConfig, own: Readonly<Record<string, string>>, unread: readonly string[]): void {
     const reading = readConfig({ ...config.vars, ...own, ...this.#wanted.settings });
     this.#isMisconfigured = !reading.ok;
+    this.#hasAppSecret = reading.ok && reading.config.appSecret !== undefined;
     const wrong = reading.ok ? [] : reading.faults.map(({ setting, problem }) => `The setting ${setting}: ${problem}`);
     const unknown = [...sayUnknown(".dev.vars", own), ...sayUnknown("wrangler.toml", config.vars)];
     const told = [...unread, ...unknown, ...wrong].join("\n");

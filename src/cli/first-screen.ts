@@ -13,10 +13,16 @@ interface Shown {
   readonly hasPage: boolean;
   /** The settings that are wrong were named before. */
   readonly isMisconfigured: boolean;
+  /** Without it there is no backend that asks for tokens. */
+  readonly hasAppSecret: boolean;
   readonly devVars: string;
 }
 
-export function firstScreen(host: string, port: number, { hasPage, isMisconfigured, devVars }: Shown): string {
+export function firstScreen(
+  host: string,
+  port: number,
+  { hasPage, isMisconfigured, hasAppSecret, devVars }: Shown,
+): string {
   const address = addressOf(host, port);
   if (isMisconfigured) return misconfigured(address, devVars);
   const network = everyAddress.includes(host) ? networkAddresses() : [];
@@ -33,7 +39,11 @@ A first picture:
   TOKEN=$(curl -s -X POST ${address}/sessions -d '{}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
   curl -s ${address}/v2/black-forest-labs-flux-1-schnell/runsync -H "Authorization: Bearer $TOKEN" \\
     -d '{"input":{"prompt":"a lighthouse at dusk","seed":7}}'
+${hasAppSecret ? ofABackend(address, devVars) : ""}`;
+}
 
+function ofABackend(address: string, devVars: string): string {
+  return `
 A token for a user of your app, as its backend asks for it:
 
   curl -s -X POST ${address}/tokens -H "Authorization: Bearer $(sed -n 's/^APP_SECRET=//p' ${forShell(devVars)})" \\

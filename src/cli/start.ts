@@ -27,10 +27,8 @@ const serving = await claimState(state).catch(({ code }: NodeJS.ErrnoException) 
 const probed = await probe();
 if (probed !== undefined && probed !== "EADDRINUSE")
   fail(`${host} is no address of this machine to listen on: ${probed}`);
+if (serving !== undefined) fail(stateIsServed(serving));
 if (probed !== undefined) fail(portIsTaken());
-if (serving !== undefined) {
-  fail(`Process ${serving} serves the state in ${folder}. Choose another folder: ${command} --state ${folder}-2`);
-}
 
 const isTerminal = process.stdout.isTTY === true;
 const log = new ServerLog(
@@ -58,6 +56,7 @@ console.log(
     : firstScreen(host, port, {
         hasPage: server.hasPage,
         isMisconfigured: server.isMisconfigured,
+        hasAppSecret: server.hasAppSecret,
         devVars: shownDevVars,
       }),
 );
@@ -77,7 +76,17 @@ function probe(): Promise<string | undefined> {
 }
 
 function portIsTaken(): string {
-  return `Port ${port} is taken. Choose another: ${command} --port ${port === 65_535 ? 8787 : port + 1}`;
+  return `Port ${port} is taken. Choose another: ${command} --port ${nextPort()}`;
+}
+
+/** Mostly this very start, a second time: then the port is taken too. */
+function stateIsServed(process: number): string {
+  const other = `--port ${probed === undefined ? port : nextPort()} --state ${folder}-2`;
+  return `Process ${process} serves the state in ${folder}. To serve another: ${command} ${other}`;
+}
+
+function nextPort(): number {
+  return port === 65_535 ? 8787 : port + 1;
 }
 
 /** What was written of them, in a sentence. */

@@ -58,20 +58,23 @@ describe("npm start", () => {
     expect(server.output()).not.toMatch(/warn|error|deprecat|update available/i);
   });
 
-  it("says that the port is taken to whoever starts it twice", async () => {
-    const second = run(clone.path, [start, "--port", `${port}`]);
+  it("says that the port is taken to whoever serves another state there", async () => {
+    const second = run(clone.path, [start, "--port", `${port}`, "--state", ".state-2"]);
     onTestFinished(() => end(second));
     expect(await second.ended).toBe(1);
     expect(second.output()).toBe(`Port ${port} is taken. Choose another: npm start -- --port ${port + 1}\n`);
   });
 
-  it("says who serves its state to whoever starts it twice", async () => {
-    const second = run(clone.path, [start, "--port", `${await freePort()}`]);
+  it.each([
+    ["here", async () => ({ asked: port, offered: port + 1 })],
+    ["at another port", async () => freePort().then((free) => ({ asked: free, offered: free }))],
+  ])("says who serves its state to whoever starts it twice, %s", async (_, ports) => {
+    const { asked, offered } = await ports();
+    const second = run(clone.path, [start, "--port", `${asked}`]);
     onTestFinished(() => end(second));
     expect(await second.ended).toBe(1);
-    expect(second.output()).toBe(
-      `Process ${server.child.pid} serves the state in .state. Choose another folder: npm start -- --state .state-2\n`,
-    );
+    const who = `Process ${server.child.pid} serves the state in .state.`;
+    expect(second.output()).toBe(`${who} To serve another: npm start -- --port ${offered} --state .state-2\n`);
   });
 
   it("ends within two seconds when it is told to, and frees its port", async () => {
@@ -94,7 +97,7 @@ describe("two at the same moment", () => {
     const codes = await Promise.race(both.map(async (each) => ({ each, code: await each.ended })));
     expect(codes.code).toBe(1);
     expect(codes.each.output()).toMatch(
-      /^(Port \d+ is taken|Process \d+ serves the state in \S+)\. Choose another.*\n$/,
+      /^(Port \d+ is taken|Process \d+ serves the state in \S+)\. (Choose|To serve) another.*\n$/,
     );
     const [other] = both.filter((each) => each !== codes.each);
     await vi.waitFor(() => expect(other?.output()).toContain("Sluice serves at"), { timeout: 50_000, interval: 50 });
