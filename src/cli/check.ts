@@ -11,7 +11,7 @@ import { readWrangler, root } from "./wrangler.ts";
 /** Of each entry: with the embedded platform, and in front of a real service alone. */
 const bundleBudgets = { "src/index.ts": 237 * 1024, "src/gateway-only.ts": 162 * 1024 };
 /** What an app adds to what its users download. */
-const clientBudgets = { "src/client/index.ts": 4.1 * 1024, "src/client/react.ts": 1024 };
+const clientBudgets = { "src/client/index.ts": 4.15 * 1024, "src/client/react.ts": 1024 };
 
 run("format and lint", "biome", ["ci", "."]);
 run("types of the Worker and its tests", "tsc", ["-p", "."]);

@@ -18,7 +18,7 @@ export interface CallOptions {
   readonly method?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
-  readonly headers?: Record<string, string>;
+  readonly headers?: ConstructorParameters<typeof Headers>[0];
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,7 +48,7 @@ const answersWithinMs = 120_000;
 
 /** An app's own call: it may last as long as the app wants, and what it starts is started once. */
 export function appsCall(call: Call): (path: string, options?: CallOptions) => Promise<Response> {
-  return (path, options = {}) => {
+  return async (path, options = {}) => {
     const start = new Headers(options.headers).has("Idempotency-Key") ? "keyed" : "once";
     return call(path, {
       ...options,
@@ -61,13 +61,12 @@ export function appsCall(call: Call): (path: string, options?: CallOptions) => P
 export function callerOf(url: string, tokens: Tokens, fetch: Fetch): Call {
   const send = async (path: string, body: string | undefined, token: string, request: InternalCall) => {
     const { method = "GET", headers, signal = null, keepalive = false, isHeld, isJson } = request;
+    const sent = new Headers(headers);
+    if (token) sent.set("Authorization", `Bearer ${token}`);
+    if (body) sent.set("Content-Type", "application/json");
     const answer = await fetch(url + path, {
-      method,
-      headers: {
-        ...headers,
-        ...(token && { Authorization: `Bearer ${token}` }),
-        ...(body && { "Content-Type": "application/json" }),
-      },
+      method: method.toUpperCase(),
+      headers: Object.fromEntries(sent),
       body: body ?? null,
       signal: isHeld ? signal : either(AbortSignal.timeout(answersWithinMs), signal),
       keepalive,

@@ -42,12 +42,20 @@ export function numberIn(headers: Headers, name: string): number | undefined {
   return text === null ? undefined : Number(text);
 }
 
+interface Refused {
+  readonly code?: string | null;
+  readonly detail?: string;
+  readonly message?: string;
+  readonly error?: Refused;
+}
+
 /** The gateway's refusal. An answer that is not its own, such as a network's error page, has the code `NETWORK`. */
 export async function refusalOf(response: Response): Promise<SluiceError> {
   const { status, headers } = response;
-  const body = await response.json().catch(() => undefined);
-  const { code = "NETWORK", detail = `The gateway answered ${status}.` } = (body ?? {}) as Record<string, string>;
-  return new SluiceError(code, detail, {
+  const body = (await response.json().catch(() => undefined)) as Refused | undefined;
+  // Under `openai/` it has OpenAI's shape.
+  const { code, detail, message } = body?.error ?? body ?? {};
+  return new SluiceError(code ?? "NETWORK", detail ?? message ?? `The gateway answered ${status}.`, {
     status,
     retryAfter: numberIn(headers, "Retry-After"),
     requestId: headers.get("X-Request-Id") ?? undefined,

@@ -1,7 +1,16 @@
 // The client of a Sluice gateway: for browsers, Node and Workers, with no dependency.
 
 import type { Estimate, Gallery, ListedModel, Usage } from "./answers.ts";
-import { appsCall, type CallOptions, callerOf, either, type Fetch, type InternalCall, untilAborted } from "./call.ts";
+import {
+  appsCall,
+  type CallOptions,
+  callerOf,
+  either,
+  type Fetch,
+  type InternalCall,
+  pause,
+  untilAborted,
+} from "./call.ts";
 import type { AnyModel, ChunkOf, InputOf, OutputOf } from "./catalog.ts";
 import { abortError } from "./errors.ts";
 import { followerOf } from "./follow.ts";
@@ -71,6 +80,9 @@ export interface Sluice {
   call(path: string, options?: CallOptions): Promise<Response>;
 }
 
+/** A job that cannot be cancelled holds the next one up no longer. */
+const longestLeaveMs = 10_000;
+
 export interface Asking {
   readonly signal?: AbortSignal | undefined;
 }
@@ -85,7 +97,13 @@ export function createSluice({ url = "", token, storage, fetch = globalFetch }: 
   const leaving = new Set<Promise<unknown>>();
 
   const leave = (left: Promise<unknown>) => {
-    const over: Promise<unknown> = left.catch(() => {}).then(() => leaving.delete(over));
+    const waiting = new AbortController();
+    const over: Promise<unknown> = Promise.race([left, pause(longestLeaveMs, waiting.signal)])
+      .catch(() => {})
+      .then(() => {
+        waiting.abort();
+        leaving.delete(over);
+      });
     leaving.add(over);
   };
   const read = async <T>(path: string, request?: InternalCall) =>

@@ -1,5 +1,5 @@
 // Files of an input: each is uploaded, and its link stands in its place.
-import type { Call, Fetch, Sent } from "./call.ts";
+import { type Call, type Fetch, pause, pauseMs, type Sent } from "./call.ts";
 import { abortError, refusalOf, SluiceError } from "./errors.ts";
 
 /** An upload that is there, as the gateway tells it. */
@@ -36,8 +36,9 @@ export function uploaderOf(call: Call, fetch: Fetch): UploadFile {
       const answer = await send(put, file, fetch, signal, onProgress);
       // Where the answer of the first try was lost, the file is there.
       if (answer?.ok || (answer?.status === 409 && tried > 1)) break;
-      if (answer) throw await refusalOf(answer);
+      if (answer && (answer.status !== 503 || tried === maxTries)) throw await refusalOf(answer);
       if (tried === maxTries) throw new SluiceError("NETWORK", "The file could not be sent.");
+      await pause(pauseMs(tried), signal);
     }
     onProgress?.(file.size, file.size);
     return uploaded;

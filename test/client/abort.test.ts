@@ -157,3 +157,19 @@ it("lets the next job wait until the place of an aborted one is free", async () 
   free(json({}));
   expect((await second).output).toBe("made");
 });
+
+it("lets the next job wait ten seconds at most", async () => {
+  const gateway = gatewayOf().on(cancelled, never);
+  const sluice = clientOf(gateway);
+  const left = new AbortController();
+  const first = sluice.run("painter", {}, { signal: left.signal });
+  await vi.waitFor(() => expect(gateway.calls(/events/)).toHaveLength(1));
+  left.abort();
+  await expect(first).rejects.toMatchObject({ name: "AbortError" });
+  gateway.on(/events/, () => events([done()]));
+  const second = sluice.run("painter", {});
+  await vi.advanceTimersByTimeAsync(9_900);
+  expect(gateway.calls(submitted)).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(200);
+  expect((await second).output).toBe("made");
+});

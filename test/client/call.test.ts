@@ -1,6 +1,6 @@
 // A call whose answer is lost, or that is refused: what is made again, and what never is.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createSluice } from "../../src/client/index.ts";
+import { type CallOptions, createSluice } from "../../src/client/index.ts";
 import { broken, done, events, FakeGateway, json, refusal } from "./fake-gateway.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -121,13 +121,14 @@ describe("a submission", () => {
 describe("a call of the app's own", () => {
   const body = { input: { prompt: "a" } };
   const made = /runsync/;
-  const calledWith = async (answer: () => Response | Error, headers?: Record<string, string>) => {
+  const calledWith = async (answer: () => Response | Error, headers?: CallOptions["headers"]) => {
     let tries = 0;
     const gateway = new FakeGateway().on(made, () => (++tries < 2 ? answer() : json({ status: "COMPLETED" })));
     const result = await settled(
       clientOf(gateway).call("/v2/painter/runsync", { method: "POST", body, ...(headers && { headers }) }),
     );
-    return { result, calls: gateway.calls(made).length };
+    const keys = gateway.calls(made).map(({ headers }) => headers.get("Idempotency-Key"));
+    return { result, calls: keys.length, keys };
   };
 
   it.each<[string, () => Response | Error]>([
@@ -142,9 +143,32 @@ describe("a call of the app's own", () => {
     expect(calls).toBe(1);
   });
 
-  it("is made again under its key", async () => {
-    const keyed = await calledWith(broken, { "idempotency-key": "order-7" });
-    expect(keyed).toMatchObject({ result: { status: "fulfilled" }, calls: 2 });
+  it.each([
+    ["an object", { "idempotency-key": "order-7" }],
+    ["pairs", [["Idempotency-Key", "order-7"]] satisfies [string, string][]],
+    ["Headers", new Headers({ "Idempotency-Key": "order-7" })],
+  ])("is made again under its key, whose headers are %s", async (_, headers) => {
+    const keyed = await calledWith(broken, headers);
+    expect(keyed).toMatchObject({ result: { status: "fulfilled" }, keys: ["order-7", "order-7"] });
+  });
+
+  it("is refused as any other where its headers are none", async () => {
+    const calling = clientOf(new FakeGateway()).call("/usage", { headers: { "not a name": "1" } });
+    await expect(calling).rejects.toThrow(TypeError);
+  });
+
+  it("says its method as HTTP does", async () => {
+    const gateway = new FakeGateway().on(/usage/, () => json({}));
+    await clientOf(gateway).call("/usage", { method: "patch" });
+    expect(gateway.seen[0]?.method).toBe("PATCH");
+  });
+
+  it("tells what the gateway refuses in OpenAI's shape", async () => {
+    const error = { code: "INVALID_REQUEST", message: "messages: Too small", type: "invalid_request_error" };
+    const answer = () => Response.json({ error }, { status: 400, headers: { "X-Request-Id": "request-1" } });
+    const { result } = await calledWith(answer);
+    const reason = { code: error.code, message: error.message, status: 400, requestId: "request-1" };
+    expect(result).toMatchObject({ reason });
   });
 
   it.each(["GET", "POST"])("may wait for its answer as long as it likes: %s", async (method) => {

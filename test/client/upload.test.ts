@@ -1,5 +1,5 @@
 // Files in an input: uploaded each, with progress, and replaced by their links.
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createSluice } from "../../src/client/index.ts";
 import { broken, done, events, FakeGateway, json, type Route, refusal } from "./fake-gateway.ts";
 
@@ -79,6 +79,15 @@ describe("an input with files", () => {
 });
 
 describe("an upload", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  /** However long it waits in between. */
+  const uploadedTo = async (gateway: FakeGateway) => {
+    const all = Promise.allSettled([clientOf(gateway).upload(png())]);
+    await vi.runAllTimersAsync();
+    return (await all)[0];
+  };
+
   it("is kept for as long as the caller says", async () => {
     const gateway = gatewayOf();
     const uploaded = await clientOf(gateway).upload(png(), { ttlSeconds: 3600 });
@@ -89,8 +98,17 @@ describe("an upload", () => {
   it("that broke is sent again, and is there where only its answer was lost", async () => {
     let tries = 0;
     const gateway = gatewayOf(() => (++tries === 1 ? broken() : refusal(409, "ALREADY_UPLOADED", "It is there.")));
-    expect((await clientOf(gateway).upload(png())).id).toBe("u1");
+    expect(await uploadedTo(gateway)).toMatchObject({ value: { id: "u1" } });
     expect(gateway.calls(/PUT/)).toHaveLength(2);
+  });
+
+  it("that the gateway cannot take now is sent again", async () => {
+    let tries = 0;
+    const away = () => refusal(503, "METER_UNAVAILABLE", "The meter is away.", { "Retry-After": "1" });
+    const gateway = gatewayOf(() => (++tries < 3 ? away() : new Response(null, { status: 201 })));
+    expect(await uploadedTo(gateway)).toMatchObject({ value: { id: "u1" } });
+    expect(gateway.calls(/PUT/)).toHaveLength(3);
+    expect(await uploadedTo(gatewayOf(away))).toMatchObject({ reason: { code: "METER_UNAVAILABLE" } });
   });
 
   it("that somebody else made is refused at the first try", async () => {
@@ -100,7 +118,7 @@ describe("an upload", () => {
 
   it("is given up after three times", async () => {
     const gateway = gatewayOf(broken);
-    await expect(clientOf(gateway).upload(png())).rejects.toMatchObject({ code: "NETWORK" });
+    expect(await uploadedTo(gateway)).toMatchObject({ reason: { code: "NETWORK" } });
     expect(gateway.calls(/PUT/)).toHaveLength(3);
   });
 });
