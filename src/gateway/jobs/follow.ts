@@ -29,15 +29,14 @@ export async function status(call: JobCall, ttlMs?: number): Promise<Response> {
   const refused = ttlMs === undefined ? undefined : refusal(call.principal, "cancel", call.target.name);
   if (refused) throw refused;
   const job = ownJob(call);
-  const isAlone = ttlMs !== undefined && (await isUnshared(call, job));
+  const isAlone = ttlMs !== undefined && (await closeToOthers(call, job));
   return followJob(call, job, call.handle, undefined, isAlone ? ttlMs : undefined);
 }
 
-/** If the object that knows the sharers cannot be reached, the job counts as shared. */
-async function isUnshared(call: JobCall, { upstreamId, admission }: JobRef): Promise<boolean> {
+/** Whether nobody shares the job, nor will. If the object that knows the sharers cannot be reached, somebody does. */
+async function closeToOthers(call: JobCall, { upstreamId, admission }: JobRef): Promise<boolean> {
   if (!mayShare(call)) return true;
-  const sharing = call.images.flights.sharingOf({ ...jobKey(call), upstreamId }, admission);
-  return (await sharing.catch(() => undefined)) === "alone";
+  return call.images.flights.close({ ...jobKey(call), upstreamId }, admission).catch(() => false);
 }
 
 export async function statusSync(call: JobCall, waitMs: number): Promise<Response> {
@@ -88,6 +87,7 @@ async function fromKept(call: JobCall, job: JobRef, handle: string, error: unkno
     if (known?.newest !== undefined && known.status === undefined) {
       call.waitUntil(call.meter.lookAgain({ admission, upstreamId }).catch(logUnsettled));
     }
+    if (mayShare(call)) await call.images.flights.end({ ...jobKey(call), upstreamId }, admission).catch(() => {});
     throw error;
   }
   return answerJob(call, end, job, handle, { askedAt: 0 });

@@ -64,6 +64,18 @@ export class Flights {
     return (await this.#request(sharing.flight).sharingOf(job.upstreamId)) ?? { request: null };
   }
 
+  /** Whether nobody shares the job. Then nobody joins it any more. */
+  async close(job: JobOfOwner, admission: string): Promise<boolean> {
+    const sharing = await this.#job(job).sharing(admission);
+    return !sharing || (await this.#request(sharing.flight).close(job.upstreamId)) === "alone";
+  }
+
+  /** The upstream has forgotten the job: nobody joins it any more. */
+  async end(job: JobOfOwner, admission: string): Promise<void> {
+    const sharing = await this.#job(job).sharing(admission);
+    if (sharing) await this.#request(sharing.flight).land(job.upstreamId, undefined);
+  }
+
   /** The leader started no job. A failure is told to all followers; without one another request leads. */
   async fail(name: string, leader: string, failure: Failure | undefined): Promise<void> {
     await repeated(() => this.#request(name).ground(leader, failure));

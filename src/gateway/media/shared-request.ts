@@ -85,6 +85,13 @@ export class SharedRequest extends CheckedObject {
     return "alone";
   }
 
+  /** Asked before a job's life is changed. If it is alone with its job, nobody joins that any more. */
+  close(upstreamId: string): flights.Sharing | undefined {
+    const flight = this.#flights().find((one) => one.ref === upstreamId);
+    if (flight && !flight.isShared) this.#end(flight, upstreamId, true);
+    return this.sharingOf(upstreamId);
+  }
+
   /** The leader started no job. */
   ground(leader: string, failure: flights.Failure | undefined): void {
     if (!this.#rows.has(row.flight(leader))) return;

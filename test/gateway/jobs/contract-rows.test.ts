@@ -33,6 +33,34 @@ describe("status?ttl=", () => {
     expect(queries(upstream)).toEqual([""]);
   });
 
+  /** Of two users who ask for the same, where that is shared. */
+  const sharing = async () => {
+    const upstream = new FakeUpstream(() => json({ id: "job-1", status: "IN_QUEUE" }), { REUSE_SCOPE: "shared" });
+    const request = { input: { prompt: "a lighthouse", seed: 7 } };
+    const { id } = await (await upstream.submit("run", request)).json<{ id: string }>();
+    const key = await mintToken(upstream.env, { user: `other-${upstream.origin}` });
+    const other = () => upstream.call("POST", `/v2/${model}/run`, { body: request, key });
+    return { upstream, path: `/v2/${model}/status/${id}`, other };
+  };
+
+  it("is passed on for a job that nobody joins from then on", async () => {
+    const { upstream, path, other } = await sharing();
+    for (const ttl of [10_000, 20_000]) expect((await upstream.call("GET", `${path}?ttl=${ttl}`)).status).toBe(200);
+    upstream.answer = () => json({ id: "job-2", status: "IN_QUEUE" });
+    const own = await other();
+    expect([own.status, own.headers.get("X-Cache")]).toEqual([200, "MISS"]);
+    expect(queries(upstream)).toEqual(["", "?ttl=10000", "?ttl=20000", ""]);
+  });
+
+  it("lets nobody join a job that the upstream has forgotten", async () => {
+    const { upstream, path, other } = await sharing();
+    upstream.answer = ({ path }) =>
+      path.includes("/status/") ? json({ error: "job not found" }, 404) : json({ id: "job-2", status: "IN_QUEUE" });
+    await expectProblem(await upstream.call("GET", path), "JOB_NOT_FOUND");
+    const own = await other();
+    expect([own.status, own.headers.get("X-Cache")]).toEqual([200, "MISS"]);
+  });
+
   it("is refused to a token that may look, and not cancel", async () => {
     const upstream = going();
     const job = await upstream.job();
