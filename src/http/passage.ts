@@ -70,7 +70,8 @@ export async function passOn(passage: Passage): Promise<Passed> {
   else request.signal.addEventListener("abort", () => cut.abort(brokenOff), { once: true });
   // It is let go of with the exchange: an answer that is not read here ends unnoticed.
   const timer = setTimeout(() => cut.abort(tooSlow), limitMs);
-  const upload = request.body && stated === undefined ? counted(request, request.body, cut) : undefined;
+  const isWatched = stated === undefined || stated > watchedBytes;
+  const upload = request.body && isWatched ? counted(request, request.body, stated, cut) : undefined;
   const body = upload?.body ?? request.body;
   const init: RequestInit = {
     method: request.method,
@@ -89,17 +90,23 @@ export async function passOn(passage: Passage): Promise<Passed> {
     clearTimeout(timer);
     const { reason } = cut.signal;
     cut.abort();
+    if (request.signal.aborted && upload?.isWhole() === false) throw neverSent;
     throw error instanceof Problem ? error : (reason ?? brokenOff);
   }
 }
 
 const tooSlow = new Problem("WORKER_TOO_SLOW", "The worker took too long.");
+/** The client left in the middle of its own body, which is no answer's fault: no worker was given all of it. */
+const neverSent = new Problem("INVALID_REQUEST", "body: broke off");
 const brokenOff = new Problem("UPSTREAM_UNREACHABLE", "The worker could not be reached, or broke off.");
 const saysKey = new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer says our key.");
 
-/** A body that does not say how long it is. Where it ends too soon the call is cut: the runtime would end it as a whole one. */
-function counted(request: Request, body: ReadableStream<Uint8Array>, cut: AbortController) {
-  const { readable, writable } = new IdentityTransformStream();
+/**
+ * A body that is watched as it passes. Where one that does not say how long it is ends too soon, the call is cut: the
+ * runtime would end it as a whole one.
+ */
+function counted(request: Request, body: ReadableStream<Uint8Array>, stated: number | undefined, cut: AbortController) {
+  const { readable, writable } = stated === undefined ? new IdentityTransformStream() : new FixedLengthStream(stated);
   const writer = writable.getWriter();
   const { promise: fault, reject } = Promise.withResolvers<never>();
   fault.catch(() => {});
@@ -109,14 +116,19 @@ function counted(request: Request, body: ReadableStream<Uint8Array>, cut: AbortC
     writer.write(bytes).catch(() => {
       throw stopped;
     });
-  pump(readerOf(request, body), { write, close: () => writer.close() }).catch((error: unknown) => {
+  let isWhole = false;
+  const close = () => {
+    isWhole = true;
+    return writer.close();
+  };
+  pump(readerOf(request, body), { write, close }).catch((error: unknown) => {
     if (error === stopped) return;
     const problem = error instanceof TooSlow ? bodyProblem("too-slow", limitBytes) : error;
     reject(problem instanceof Problem ? problem : brokenOff);
     cut.abort(problem);
     writer.abort(error).catch(() => {});
   });
-  return { body: readable, fault };
+  return { body: readable, fault, isWhole: () => isWhole };
 }
 
 async function answerOf(
@@ -181,6 +193,8 @@ const limitBytes = limits.balanced.bytes;
 /** An answer of that size that is to be searched is read whole: it costs a fraction, and may still be refused. */
 const smallBytes = 16 * 1024;
 const pieceBytes = 64 * 1024;
+/** A longer body may break off on its way. */
+const watchedBytes = 256 * 1024;
 
 type Sink = Pick<WatchedWriter, "write" | "close">;
 

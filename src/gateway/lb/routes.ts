@@ -70,11 +70,11 @@ async function balance(call: JobCall): Promise<Response> {
     return response;
   } catch (error) {
     const code = error instanceof Problem ? error.code : "UPSTREAM_UNREACHABLE";
-    // A worker served what we refuse or lost of its answer, and was at work if the client left. For a call that was cut
-    // before its answer it is unknown whether a worker got it; one that takes too long costs nothing, as the balancer's
-    // own 524.
-    const isServed = answered !== undefined && answered.status < 400;
-    if (request.signal.aborted || isServed) end(true);
+    // A worker served what we refuse or lost of its answer, and was at work if the client left after its request. For a
+    // call that was cut before its answer it is unknown whether a worker got it; one that takes too long costs nothing, as
+    // the balancer's own 524.
+    const wasGiven = request.signal.aborted && code !== "INVALID_REQUEST";
+    if (answered ? answered.status < 400 : wasGiven) end(true);
     else if (code !== "UPSTREAM_UNREACHABLE") meter.release(admission);
     else meter.doubt(admission);
     throw error;

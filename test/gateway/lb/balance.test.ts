@@ -318,6 +318,47 @@ describe("attack", () => {
     }
   });
 
+  it.each([
+    ["that says no length", {}],
+    ["that says its length", { "Content-Length": "1000000" }],
+  ])("nothing where its caller left in the middle of a request %s", async (_, headers) => {
+    const upstream = await upstreamWith(async (_, request) => {
+      await request.text();
+      return text("made", worker);
+    });
+    const leaving = new AbortController();
+    let sent = 0;
+    const body = new ReadableStream({
+      type: "bytes",
+      pull(controller) {
+        if (sent++ < 3) return controller.enqueue(new Uint8Array(1024));
+        leaving.abort();
+        controller.error(new Error("left"));
+      },
+    });
+    await upstream.call("POST", "/lb/painter/x", { body, headers, signal: leaving.signal }).catch(() => {});
+    await vi.waitFor(async () => expect(await upstream.jobs()).toEqual([]));
+  });
+
+  it("nothing where its caller left while a refusal of the balancer's was read", async () => {
+    const leaving = new AbortController();
+    const upstream = await upstreamWith(() => {
+      const body = new ReadableStream({
+        type: "bytes",
+        pull(controller) {
+          leaving.abort();
+          controller.error(new Error("cut"));
+        },
+      });
+      return new Response(body, { status: 400, headers: { "Content-Type": "application/json" } });
+    });
+    await upstream.call("GET", "/lb/painter/x", { signal: leaving.signal }).catch(() => {});
+    await vi.waitFor(async () => {
+      for (const { reservedUsd, costUsd } of await upstream.jobs())
+        expect([reservedUsd, costUsd]).toEqual([0.02, null]);
+    });
+  });
+
   it("bodies that are too large, or break off, hold no place and no money, and are counted as requests", async () => {
     const upstream = await upstreamWith(async (_, request) => {
       await request.text();
