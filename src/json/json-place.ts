@@ -7,6 +7,8 @@ export const MAX_DEPTH = 512;
  * control characters pass there.
  */
 export const STRICT_BYTES = 4096;
+/** Where a text is to be read to the letter: no text is longer. */
+export const ALL_BYTES = 64 * 1024 * 1024;
 
 // What the next byte is read as. From ZERO on: inside a number.
 export const VALUE = 0;

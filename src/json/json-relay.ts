@@ -2,6 +2,7 @@
 import { type BodyFault, faultOf } from "./body-fault.ts";
 import type { ByteReader, ByteSource } from "./byte-reader.ts";
 import type { JsonListener } from "./json-listener.ts";
+import { ALL_BYTES, STRICT_BYTES } from "./json-place.ts";
 import { type JsonFault, JsonScanner } from "./json-scanner.ts";
 import { FOUND, type SecretSearch } from "./secret-search.ts";
 import { Utf8Text } from "./utf8-text.ts";
@@ -30,6 +31,8 @@ export interface Relay {
   readonly limitBytes: number;
   readonly bufferBytes?: number | undefined;
   readonly forbidden?: Forbidden | undefined;
+  /** Long strings are read to their ends. */
+  readonly toTheLetter?: boolean | undefined;
   /** Asked after each scan: is what was read already enough to refuse? */
   stopped(): boolean;
   /** Asked when the text is whole; the last byte waits for it. */
@@ -86,7 +89,7 @@ async function pump(
 ): Promise<void> {
   const { edits, forbidden } = relay;
   const text = new Utf8Text();
-  const scanner = new JsonScanner(relay.listener);
+  const scanner = new JsonScanner(relay.listener, relay.toTheLetter ? ALL_BYTES : STRICT_BYTES);
   // A possible beginning of a secret is held back: the buffer must have room for the rest of it.
   const least = 2 * (forbidden?.search.longest ?? 0);
   let bytes = bufferFor(head, Math.max(relay.bufferBytes ?? BUFFER_BYTES, least));

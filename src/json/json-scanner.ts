@@ -60,8 +60,12 @@ export class JsonScanner {
   private readonly place = new JsonPlace();
   private readonly telling: JsonTelling;
 
-  constructor(listener: JsonListener) {
+  /** How much of each string is read to the letter. */
+  private readonly strictBytes: number;
+
+  constructor(listener: JsonListener, strictBytes = STRICT_BYTES) {
     this.telling = new JsonTelling(listener);
+    this.strictBytes = strictBytes;
   }
 
   /** Reads `bytes` from `from` to `to`; returns where to go on, or -1 on a fault. */
@@ -77,7 +81,7 @@ export class JsonScanner {
 
   /** Begins nothing from `enough` on, so that it is called often. */
   private step(bytes: Uint8Array, from: number, enough: number, to: number): number {
-    const { place, telling } = this;
+    const { place, telling, strictBytes } = this;
     const stack = place.stack;
     let state = place.state;
     let depth = place.depth;
@@ -96,7 +100,7 @@ export class JsonScanner {
             if (told) telling.begin(depth, "string", i);
             state = STRING;
             i++;
-            strictEnd = i + STRICT_BYTES;
+            strictEnd = i + strictBytes;
           } else if (byte >= 0x31 && byte <= 0x39) {
             if (told) telling.begin(depth, "number", i);
             state = INTEGER;
@@ -195,7 +199,7 @@ export class JsonScanner {
           if (byte === 0x22) {
             i++;
             state = NAME;
-            strictEnd = i + STRICT_BYTES;
+            strictEnd = i + strictBytes;
             if (told) telling.keep(i, MAX_KEY_BYTES);
           } else if (byte === 0x7d && state === FIRST_KEY) {
             state = AFTER;

@@ -52,6 +52,8 @@ export async function scanMembers(scan: MemberScan): Promise<MemberFault | undef
     length: scan.length,
     limitBytes: scan.limitBytes,
     edits: [],
+    // Others read it beside texts of others, which one that is none would spoil.
+    toTheLetter: true,
     output: outlet(listener.spans, scan.carrier),
     listener,
     stopped: () => listener.tooLarge,

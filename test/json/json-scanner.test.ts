@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ParsedJson, parseJson } from "../../src/http/body.ts";
 import { type Kind, SKIM, WATCH } from "../../src/json/json-listener.ts";
-import { MAX_DEPTH, STRICT_BYTES } from "../../src/json/json-place.ts";
+import { ALL_BYTES, MAX_DEPTH, STRICT_BYTES } from "../../src/json/json-place.ts";
 import { JsonScanner } from "../../src/json/json-scanner.ts";
 import { utf8 } from "../../src/json/utf8-text.ts";
 import { amount } from "../support/amount.ts";
@@ -27,9 +27,9 @@ function recorder(watch: boolean) {
 }
 
 /** Feeds the bytes in pieces, keeping in the buffer only what must be kept. */
-function scanInPieces(bytes: Uint8Array, sizes: readonly number[], watch = false) {
+function scanInPieces(bytes: Uint8Array, sizes: readonly number[], watch = false, strictBytes = STRICT_BYTES) {
   const listener = recorder(watch);
-  const scanner = new JsonScanner(listener);
+  const scanner = new JsonScanner(listener, strictBytes);
   let buffer = new Uint8Array(0);
   let scanned = 0;
   let at = 0;
@@ -263,6 +263,19 @@ describe("the JSON scanner", () => {
         expect(scanInPieces(bytes, sizes).verdict).toBe(verdict);
     }
   });
+
+  it("sees any flaw of a long string where it is to read to the letter, wherever that is cut", () => {
+    const flaws = fc.constantFrom("\\q", "\\u12G4", "\u0001", "\n", '\\"', "\\\\", "\\u0041", "x");
+    const parts = fc.array(flaws, { maxLength: 6 });
+    fc.assert(
+      fc.property(parts, fc.nat(3 * STRICT_BYTES), cuts, (parts, at, sizes) => {
+        const text = `["${"x".repeat(at)}${parts.join("y".repeat(300))}"]`;
+        const scanned = scanInPieces(bytesOf(text), [STRICT_BYTES, ...sizes, 1], false, ALL_BYTES);
+        expect(scanned.verdict).toBe(expected(text));
+      }),
+      { numRuns: amount(300) },
+    );
+  }, 60_000);
 
   it("finds the end of a long string among escapes of every parity, wherever that is cut", () => {
     fc.assert(

@@ -139,6 +139,19 @@ describe("a batch of large requests", () => {
     expect(taken.map((jobs) => ("refused" in jobs ? 0 : jobs.length)).sort()).toEqual([1, 2]);
   });
 
+  it.each([
+    ["a control character", "\n"],
+    ["a bad escape", "\\x41"],
+    ["half a character", "\xff"],
+  ])("attack: has nobody's text in it that is no JSON: %s late in a long string", async (_, flaw) => {
+    const e = endpoint();
+    const body = `${JSON.stringify({ input: { text: "x".repeat(2_000_000) } }).slice(0, -3)}${flaw}"}}`;
+    const bytes = Uint8Array.from(body, (character) => character.charCodeAt(0));
+    await expectProblem(await e.send("POST", "run", { body: bytes }), "INVALID_JSON");
+    const id = await e.submit();
+    expect(await (await batch(e)).json()).toMatchObject([{ id }]);
+  });
+
   it("attack: that breaks off while it is read loses none of its jobs, and counts no try", async () => {
     const e = endpoint();
     const ids = [await e.submit(), await e.submit({ input: { text } })];
