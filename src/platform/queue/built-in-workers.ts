@@ -26,7 +26,7 @@ export class BuiltInWorkers {
   free(waiting: number, waitingLow: number, settings: BuiltInSettings, now: number): number {
     this.#adjust(settings, now);
     const startable = Math.max(0, settings.workersMax - this.#busy - this.#idle.length);
-    return Math.min(waiting, this.#idle.length + Math.min(startable, waiting - waitingLow));
+    return Math.max(0, Math.min(waiting, this.#idle.length + Math.min(startable, waiting - waitingLow)));
   }
 
   take(): string {

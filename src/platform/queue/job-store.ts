@@ -1,5 +1,5 @@
 // The jobs of one endpoint in SQL: every move keeps the totals, the timers and the outbox in step, in one transaction.
-import { isFinal } from "../../contract/states.ts";
+import { isFinal, type JobState } from "../../contract/states.ts";
 import { Chunks } from "./chunks.ts";
 import { Executed } from "./executed.ts";
 import { countsOf, describeJob, effectsOf, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
@@ -189,7 +189,7 @@ export class JobStore {
       this.#dropChunks(job);
     }
     next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
-    this.#write(next);
+    this.#write(next, job.status);
     this.#count(next, 1);
     this.#add(countsOf(event));
     if (isFinal(status) && next.webhook !== null) {
@@ -202,7 +202,7 @@ export class JobStore {
   update(job: JobRow, change: Change): JobRow {
     const next = { ...job, ...change };
     next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
-    this.#write(next);
+    this.#write(next, job.status);
     return next;
   }
 
@@ -259,17 +259,17 @@ export class JobStore {
   }
 
   #delete(job: JobRow): void {
-    this.#sql.exec("DELETE FROM jobs WHERE key = ?", job.key);
+    mustFind(this.#sql.exec("DELETE FROM jobs WHERE key = ? AND status = ?", job.key, job.status));
     this.#dropChunks(job);
     this.release(job.key, job.input);
     this.release(job.key, job.output);
     this.#add({ jobs: -1 });
   }
 
-  #write(job: JobRow): void {
-    this.#sql.exec(
+  #write(job: JobRow, from: JobState): void {
+    const written = this.#sql.exec(
       `UPDATE jobs SET status = ?, position = ?, queuedAt = ?, takenAt = ?, finishedAt = ?, ttlMs = ?, worker = ?,
-         retries = ?, error = ?, output = ?, dueAt = ?, lostAt = ? WHERE key = ?`,
+         retries = ?, error = ?, output = ?, dueAt = ?, lostAt = ? WHERE key = ? AND status = ?`,
       job.status,
       job.position,
       job.queuedAt,
@@ -283,7 +283,9 @@ export class JobStore {
       job.dueAt,
       job.lostAt,
       job.key,
+      from,
     );
+    mustFind(written);
   }
 
   #count(job: JobRow, by: 1 | -1): void {
@@ -302,4 +304,9 @@ export class JobStore {
   #readTotals(): Totals {
     return this.#sql.exec<Totals>("SELECT * FROM totals WHERE id = 1").one();
   }
+}
+
+/** A row that has moved since it was read must not be counted twice: the transaction is taken back, with its totals. */
+function mustFind({ rowsWritten }: { rowsWritten: number }): void {
+  if (rowsWritten === 0) throw new Error("the job has moved since it was read");
 }

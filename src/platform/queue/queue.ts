@@ -79,10 +79,10 @@ export class Queue {
 
   /** The job as it is now. Applies its overdue timers first, since the alarm may be late. */
   find(id: string): JobRow | undefined {
-    const job = this.store.find(id);
     const now = this.#deps.now();
+    const job = this.store.find(id);
     if (!job || job.dueAt > now) return job;
-    this.#ring(job, now);
+    this.#ringAll([job], now);
     this.dispatch();
     return this.store.find(id);
   }
@@ -93,7 +93,7 @@ export class Queue {
       const waiting = this.store.firstWaiting(count);
       const overdue = waiting.filter(({ dueAt }) => dueAt <= now);
       if (overdue.length === 0) return waiting;
-      for (const job of overdue) this.#ring(job, now);
+      this.#ringAll(overdue, now);
     }
   }
 
@@ -229,16 +229,24 @@ export class Queue {
   /** Applies all that is due, up to `tickSize` jobs; the rest is due at once. */
   tick(): void {
     const now = this.#deps.now();
-    for (const job of this.store.due(now, tickSize)) this.#ring(job, now);
+    this.#ringAll(this.store.due(now, tickSize), now);
     for (const { worker, jobs } of this.workers.lost(now)) {
       for (const id of jobs) {
-        const job = this.store.find(id);
+        const job = this.find(id);
         if (job && isHeldBy(job, worker)) this.lose(job);
       }
       this.workers.gone(worker);
     }
     for (const key of this.store.payloads.overdueUploads(now)) this.store.payloads.remove(key);
     this.dispatch();
+  }
+
+  /** Each job is read anew: a listener that was told of the one before may have asked, and so moved others. */
+  #ringAll(overdue: readonly JobRow[], now: number): void {
+    for (const { id } of overdue) {
+      const job = this.store.find(id);
+      if (job && job.dueAt <= now) this.#ring(job, now);
+    }
   }
 
   #ring(job: JobRow, now: number): void {
