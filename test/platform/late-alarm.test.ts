@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { defaultEndpointSettings, endpointSettingsSchema } from "../../src/platform/queue/endpoint-settings.ts";
 import { JobStore } from "../../src/platform/queue/job-store.ts";
 import { emptyStorage } from "../support/empty-storage.ts";
+import { expectProblem } from "../support/problems.ts";
 import { type Endpoint, endpoint, eventually, noon, pass, setTime } from "./support/endpoint.ts";
 
 const model = "qwen3-32b-awq";
@@ -44,6 +45,14 @@ it("attack: moves no job that a listener's question has moved before, and the ne
   expect(kept).toEqual(rows);
   const next = await e.submit({ input: { prompt: "hi" } });
   await eventually(async () => expect(await e.get(`status/${next}`)).toMatchObject({ status: "COMPLETED" }));
+});
+
+it("applies all that is over of a job that is asked for", async () => {
+  const e = endpoint();
+  const id = await e.submit({ input: {}, policy: { ttl, executionTimeout: 9_000 } });
+  await e.take();
+  pass(20_000);
+  await expectProblem(await e.send("POST", `retry/${id}`), "JOB_NOT_FOUND");
 });
 
 it("refuses to move a row that is not the job's any more, and counts nothing", async () => {

@@ -241,11 +241,13 @@ export class Queue {
     this.dispatch();
   }
 
-  /** Each job is read anew: a listener that was told of the one before may have asked, and so moved others. */
+  /**
+   * Applies all that is over of each job: its execution may have ended by time, and its ttl since then. The job is read
+   * anew each time, since a listener that is told of it asks for it, and so moves it and others.
+   */
   #ringAll(overdue: readonly JobRow[], now: number): void {
     for (const { id } of overdue) {
-      const job = this.store.find(id);
-      if (job && job.dueAt <= now) this.#ring(job, now);
+      for (let job = this.store.find(id); job && job.dueAt <= now; job = this.store.find(id)) this.#ring(job, now);
     }
   }
 
