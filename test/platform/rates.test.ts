@@ -101,6 +101,16 @@ describe("the front door", () => {
     await expectProblem(response.clone(), "QUEUE_FULL");
     expect(response.headers.get("Retry-After")).toBe("10");
   });
+
+  it("takes the chunks of a running job when the queue has its most jobs", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take();
+    await plantFull(e);
+    expect((await e.chunk(id, "piece")).status).toBe(200);
+    await e.done(id, { output: [] });
+    expect(await e.get(`stream/${id}`)).toEqual({ status: "COMPLETED", stream: [{ output: "piece" }] });
+  });
 });
 
 const mebibyte = 1024 * 1024;
@@ -146,6 +156,14 @@ describe("attack: what is kept beside requests", () => {
     await expectProblem(await e.done(id, report), "QUEUE_FULL");
     expect((await e.done(id, {})).status).toBe(200);
     expect(await e.get(`status/${id}`)).toMatchObject({ status: "COMPLETED" });
+  });
+
+  it("as a chunk is refused where it has no room", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take("w1");
+    await plantRoom(e, -1);
+    await expectProblem(await e.chunk(id, "piece"), "QUEUE_FULL");
   });
 
   it("as an upload counts while it flows, and after a restart", async () => {

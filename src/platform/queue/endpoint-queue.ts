@@ -224,7 +224,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   }
 
   append(worker: string, id: string, chunk: unknown): { ok: true } | Refusal {
-    return this.#limits.full(0) ?? this.#workers.append(worker, id, chunk);
+    return this.#queue.room.has(0) ? this.#workers.append(worker, id, chunk) : queueFull;
   }
 
   restart(worker: string): void {

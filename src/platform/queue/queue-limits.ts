@@ -19,13 +19,9 @@ export class QueueLimits {
     const { requestsPerWorker, closed } = this.#queue.settings;
     if (closed) return noEndpoint;
     const verdict = this.#rates.admit(operation, this.#queue.runningWorkers(), requestsPerWorker, this.#now());
-    if (verdict.allowed) return bytes === undefined ? undefined : this.full(bytes);
+    if (verdict.allowed) return bytes !== undefined && this.#queue.room.isFull(bytes) ? queueFull : undefined;
     const { detail, retryAfterSeconds } = verdict;
     return { refused: "RATE_LIMITED", detail: `${operation}: ${detail}`, retryAfterSeconds };
-  }
-
-  full(bytes: number): Refusal | undefined {
-    return this.#queue.room.isFull(bytes) ? queueFull : undefined;
   }
 
   /** Counts a request as under way until the returned function is called. */
