@@ -264,6 +264,15 @@ describe("the steering operations", () => {
     await expectProblem((await held[1]?.[1]) ?? Response.error(), "JOB_NOT_FOUND");
   });
 
+  it("run no job again whose endpoint was retired", async () => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take();
+    await e.done(id, { error: "broke" });
+    await e.queue().retire();
+    await expectProblem(await e.send("POST", `retry/${id}`), "ENDPOINT_NOT_FOUND");
+  });
+
   it("an endpoint that is wiped is there no more", async () => {
     const e = endpoint();
     const id = await e.submit();

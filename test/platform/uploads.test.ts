@@ -77,6 +77,13 @@ it("whose job never came is removed after its time, whatever happens to the obje
   expect(await submit(e, upload)).toMatchObject({ refused: "INVALID_REQUEST" });
 });
 
+it("that was begun before its endpoint was retired becomes no job", async () => {
+  const e = endpoint();
+  const upload = await uploaded(e);
+  await e.queue().retire();
+  expect(await submit(e, upload)).toMatchObject({ refused: "ENDPOINT_NOT_FOUND" });
+});
+
 it("that outlives its time while it flows leaves nothing behind", async () => {
   const e = endpoint();
   const { readable, writable } = new FixedLengthStream(bytes.byteLength);

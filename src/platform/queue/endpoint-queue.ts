@@ -64,6 +64,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   ): { id: string } | Refusal {
     const { id, body } = submission;
     if (this.#queue.store.find(id)) return { id };
+    if (this.#queue.settings.closed) return noEndpoint;
     const refusal = body instanceof Uint8Array ? this.#limits.refuse(operation, body.byteLength) : undefined;
     if (refusal) return refusal;
     const accepted = this.#queue.submit(submission);
@@ -164,6 +165,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   }
 
   retry(id: string): { id: string; status: JobState } | Refusal {
+    if (this.#queue.settings.closed) return noEndpoint;
     const job = this.#queue.find(id);
     if (!job) return noJob;
     const detail = `only a FAILED or TIMED_OUT job can be retried, this one is ${job.status}`;
