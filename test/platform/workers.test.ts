@@ -386,6 +386,17 @@ describe("a worker", () => {
     await eventually(async () => expect(await e.get(`status/${id}`)).toMatchObject({ status: "COMPLETED" }));
   });
 
+  it("that comes new finds room where all others have long left", async () => {
+    const e = endpoint();
+    await runInDurableObject(e.queue(), (queue) => {
+      for (let n = 0; n < 5000; n++) queue.ping(`old-${n}`, []);
+      expect(queue.ping("new", [])).toMatchObject({ refused: "RATE_LIMITED" });
+      expect(queue.ping("old-0", [])).toEqual({ ok: true });
+    });
+    pass(31_000);
+    expect((await e.ping("new")).status).toBe(200);
+  });
+
   it("that waits for a job gets it, however long it has waited, and no built-in one does", async () => {
     const e = endpoint(model);
     const response = take(e);

@@ -33,8 +33,10 @@ export class AttachedWorkers {
     this.#presentUntil = presentUntil;
   }
 
-  hasRoomFor(worker: string): boolean {
-    return this.#workers.has(worker) || this.#workers.size < maxWorkers;
+  hasRoomFor(worker: string, now: number): boolean {
+    if (this.#workers.has(worker)) return true;
+    if (this.#workers.size >= maxWorkers) this.#forget(now);
+    return this.#workers.size < maxWorkers;
   }
 
   heard(worker: string, now: number): void {

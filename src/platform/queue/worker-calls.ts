@@ -147,9 +147,9 @@ export class WorkerCalls {
 
   /** A real worker calls. */
   #meet(worker: string): Refusal | undefined {
-    const { queue } = this.#deps;
+    const { queue, now } = this.#deps;
     if (queue.settings.closed) return noEndpoint;
-    if (!queue.workers.hasRoomFor(worker)) return tooManyWorkers;
+    if (!queue.workers.hasRoomFor(worker, now())) return tooManyWorkers;
     this.#heard(worker);
     return undefined;
   }
