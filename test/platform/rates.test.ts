@@ -91,6 +91,38 @@ describe("the front door", () => {
     await Promise.all(held);
   });
 
+  const { concurrent } = rates.runsync;
+  const submitSync = (e: ReturnType<typeof endpoint>, count: number, operation?: "openai") =>
+    runInDurableObject(e.queue(), (queue) =>
+      Array.from({ length: count }, () => {
+        const id = crypto.randomUUID();
+        return queue.submit({ ...submission(id), sync: true }, operation);
+      }),
+    );
+
+  it.each(["runsync", "openai"] as const)(
+    "attack: counts %s from its submit on, not from its wait",
+    async (operation) => {
+      const e = endpoint();
+      const answers = await submitSync(e, concurrent + 50, operation === "openai" ? operation : undefined);
+      expect(answers.filter((answer) => "refused" in answer)).toHaveLength(50);
+      const [first] = answers;
+      if (!first || "refused" in first) throw new Error("refused");
+      await e.queue().wait(first.id, 0, "ticket", operation);
+      const again = await submitSync(e, 2, operation === "openai" ? operation : undefined);
+      expect(again).toMatchObject([{ id: expect.any(String) }, { refused: "RATE_LIMITED" }]);
+    },
+  );
+
+  it("counts a submit whose wait never comes for a moment only", async () => {
+    const e = endpoint();
+    await submitSync(e, concurrent);
+    pass(9_999);
+    expect(await submitSync(e, 1)).toMatchObject([{ refused: "RATE_LIMITED" }]);
+    pass(1);
+    expect(await submitSync(e, 1)).toMatchObject([{ id: expect.any(String) }]);
+  });
+
   it("gives a refused request's place back when the queue is full", async () => {
     const e = endpoint();
     await plantFull(e);

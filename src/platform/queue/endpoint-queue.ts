@@ -68,6 +68,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
     const refusal = body instanceof Uint8Array ? this.#limits.refuse(operation, body.byteLength) : undefined;
     if (refusal) return refusal;
     const accepted = this.#queue.submit(submission);
+    if (accepted && submission.sync) this.#limits.begin(operation, id);
     this.#arm();
     return accepted ? { id } : { refused: "INVALID_REQUEST", detail: "the upload took too long" };
   }
@@ -116,7 +117,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   async wait(id: string, waitMs: number, ticket: string, operation: WaitOperation): Promise<JobView | Refusal> {
     const refusal = operation === "status" ? this.#limits.refuse(operation) : undefined;
     if (refusal) return refusal;
-    const leave = this.#limits.enter(operation);
+    const leave = this.#limits.enter(operation, id);
     try {
       await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status));
       return this.#view(id);
@@ -134,7 +135,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   ): Promise<StreamPart | Refusal> {
     const refusal = operation === "stream" ? this.#limits.refuse(operation) : undefined;
     if (refusal) return refusal;
-    const leave = this.#limits.enter(operation);
+    const leave = this.#limits.enter(operation, id);
     const { store } = this.#queue;
     try {
       await this.#hold(id, waitMs, ticket, (job) => isFinal(job.status) || !store.chunks.isEmpty(job.key));

@@ -24,8 +24,13 @@ export class QueueLimits {
     return { refused: "RATE_LIMITED", detail: `${operation}: ${detail}`, retryAfterSeconds };
   }
 
+  /** Counts a request as under way until it enters to wait for its job; for a moment only, where it never does. */
+  begin(operation: RatedOperation, job: string): void {
+    this.#rates.begin(operation, job, this.#now());
+  }
+
   /** Counts a request as under way until the returned function is called. */
-  enter(operation: RatedOperation): () => void {
-    return this.#rates.enter(operation);
+  enter(operation: RatedOperation, job?: string): () => void {
+    return this.#rates.enter(operation, job);
   }
 }

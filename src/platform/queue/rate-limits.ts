@@ -4,6 +4,8 @@ import { effectiveRate, type RatedOperation, rates, rateWindowMs } from "../../c
 
 const slots = 100;
 const slotMs = rateWindowMs / slots;
+/** A caller asks for the end of its job as soon as that is submitted. One that has not by then is gone. */
+const begunMs = 10_000;
 
 export type RateVerdict = { allowed: true } | { allowed: false; retryAfterSeconds: number; detail: string };
 
@@ -55,6 +57,8 @@ class SlidingWindow {
 export class RateLimits {
   readonly #windows = new Map<RatedOperation, SlidingWindow>();
   readonly #atOnce = new Map<RatedOperation, number>();
+  /** Since when a request is under way whose job was submitted, and whose wait is still to come; the oldest first. */
+  readonly #begun = new Map<RatedOperation, Map<string, number>>();
 
   /** Counts the request when it is allowed. */
   admit(operation: RatedOperation, runningWorkers: number, requestsPerWorker: number, now: number): RateVerdict {
@@ -65,17 +69,33 @@ export class RateLimits {
       const retryAfterSeconds = Math.max(1, Math.ceil(window.freeAfterMs(rate.requests, now) / 1000));
       return { allowed: false, retryAfterSeconds, detail: `more than ${rate.requests} requests in 10 seconds` };
     }
-    if ((this.#atOnce.get(operation) ?? 0) >= rate.concurrent) {
+    if (this.#underway(operation, now) >= rate.concurrent) {
       return { allowed: false, retryAfterSeconds: 1, detail: `more than ${rate.concurrent} requests at once` };
     }
     window.add();
     return { allowed: true };
   }
 
+  /** Counts a request as under way from the submit of its job until it enters to wait for it. */
+  begin(operation: RatedOperation, job: string, now: number): void {
+    const begun = this.#begun.get(operation) ?? new Map<string, number>();
+    this.#begun.set(operation, begun.set(job, now));
+  }
+
   /** A request that was counted and takes its time; the returned function says that it is over. */
-  enter(operation: RatedOperation): () => void {
+  enter(operation: RatedOperation, job?: string): () => void {
+    if (job !== undefined) this.#begun.get(operation)?.delete(job);
     this.#atOnce.set(operation, (this.#atOnce.get(operation) ?? 0) + 1);
     return () => this.#atOnce.set(operation, Math.max(0, (this.#atOnce.get(operation) ?? 0) - 1));
+  }
+
+  #underway(operation: RatedOperation, now: number): number {
+    const begun = this.#begun.get(operation) ?? new Map<string, number>();
+    for (const [job, at] of begun) {
+      if (at <= now && now < at + begunMs) break;
+      begun.delete(job);
+    }
+    return (this.#atOnce.get(operation) ?? 0) + begun.size;
   }
 
   #window(operation: RatedOperation): SlidingWindow {
