@@ -95,7 +95,7 @@ function statusOf({ code }: { code?: unknown }): number {
 
 /** The client has left: the job is cancelled, so that it costs no more. */
 function cancel(call: EndpointCall, id: string): Promise<unknown> {
-  return callWithRetry(call.queue, (queue) => queue.cancel(id));
+  return callWithRetry(call.queue, (queue) => queue.cancel(id, "openai"));
 }
 
 /** Hands on each chunk as it comes. A client that leaves cancels the job. */

@@ -210,6 +210,21 @@ describe("a worker of one's own", () => {
     expect([holds.length, Math.max(...holds) <= 300_000, cancelled.length]).toEqual([2, true, 2]);
   });
 
+  it("attack: whose client leaves loses the job, also where no client may cancel any more", async () => {
+    const e = endpoint();
+    const answer = e.send("POST", chat, ask("hello", { stream: true }));
+    await eventually(async () => expect(await e.take()).toHaveLength(1));
+    const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
+    const id = String(requests[0]?.id);
+    await e.chunk(id, "data: one\n\n");
+    const { body } = await answer;
+    for (let n = 0; n < rates.cancel.requests; n++) await e.queue().cancel("nobody");
+    expect(await e.queue().cancel(id)).toMatchObject({ refused: "RATE_LIMITED" });
+    await body?.cancel();
+    await e.chunk(id, "data: two\n\n");
+    await eventually(async () => expect(await e.get(`status/${id}`)).toMatchObject({ status: "CANCELLED" }));
+  });
+
   it("streams raw events, which go out as they are", async () => {
     const e = endpoint();
     const answer = e.send("POST", chat, ask("hello", { stream: true }));

@@ -16,6 +16,7 @@ import { NoticeSender } from "./notice-sender.ts";
 import type { FindPublicModel } from "./public-model.ts";
 import { Queue } from "./queue.ts";
 import type {
+  CancelOperation,
   JobOutcome,
   JobPage,
   QueueCalls,
@@ -158,8 +159,9 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
     await this.#held.hold(ticket, waitMs, (wake) => this.#queue.listeners.listen(id, () => over() && wake()));
   }
 
-  cancel(id: string): { id: string; status: JobState } | Refusal {
-    return this.#rated("cancel", () => {
+  /** The client of an `openai` call has left: what it began is ended, however much others have cancelled. */
+  cancel(id: string, operation: CancelOperation = "cancel"): { id: string; status: JobState } | Refusal {
+    return this.#rated(operation === "cancel" ? operation : undefined, () => {
       const job = this.#queue.find(id);
       return job ? { id, status: this.#queue.cancel(job) } : noJob;
     });
@@ -261,8 +263,9 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
     return job ? viewOf(job, this.#queue.store.payloads, this.clock()) : noJob;
   }
 
-  #rated<T>(operation: RatedOperation, act: () => T): T | Refusal {
-    const refusal = this.#limits.refuse(operation);
+  /** Without an operation it is not counted. */
+  #rated<T>(operation: RatedOperation | undefined, act: () => T): T | Refusal {
+    const refusal = operation && this.#limits.refuse(operation);
     if (refusal) return refusal;
     const result = act();
     this.#arm();

@@ -55,6 +55,7 @@ export interface JobPage {
 
 export type WaitOperation = "runsync" | "status" | "openai";
 export type StreamOperation = "stream" | "openai";
+export type CancelOperation = "cancel" | "openai";
 export type UploadOperation = "run" | "runsync" | "done";
 
 type JobStatus = { id: string; status: JobState };
@@ -68,7 +69,7 @@ export interface QueueCalls {
   status(id: string, ttlMs: number | null): JobView | Refusal;
   wait(id: string, waitMs: number, ticket: string, operation: WaitOperation): Promise<JobView | Refusal>;
   stream(id: string, waitMs: number, ticket: string, operation?: StreamOperation): Promise<StreamPart | Refusal>;
-  cancel(id: string): JobStatus | Refusal;
+  cancel(id: string, operation?: CancelOperation): JobStatus | Refusal;
   retry(id: string): JobStatus | Refusal;
   purge(): { removed: number } | Refusal;
   requests(offset: number, limit: number): JobPage | Refusal;
