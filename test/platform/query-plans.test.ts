@@ -2,29 +2,13 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { emptyStorage } from "../support/empty-storage.ts";
-import { type Endpoint, endpoint, noon, pass, setTime } from "./support/endpoint.ts";
+import { type Endpoint, endpoint, noon, pass, setTime, statementsOf } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
   vi.useRealTimers();
   await emptyStorage();
 });
-
-/** What was asked of the storage while this ran, each statement once. */
-async function statementsOf(e: Endpoint, act: () => Promise<unknown>): Promise<string[]> {
-  const asked = new Set<string>();
-  await runInDurableObject(e.queue(), (_, { storage }) => {
-    const prototype = Object.getPrototypeOf(storage.sql) as SqlStorage;
-    const exec = prototype.exec;
-    vi.spyOn(prototype, "exec").mockImplementation(function (this: SqlStorage, query, ...bindings) {
-      asked.add(query);
-      return exec.call(this, query, ...bindings);
-    } as typeof exec);
-  });
-  await act();
-  vi.restoreAllMocks();
-  return [...asked];
-}
 
 function plansOf(e: Endpoint, statements: readonly string[]): Promise<string[]> {
   return runInDurableObject(e.queue(), (_, { storage }) =>

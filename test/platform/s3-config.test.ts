@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { emptyStorage } from "../support/empty-storage.ts";
-import { type Endpoint, endpoint, noon, pass, setTime } from "./support/endpoint.ts";
+import { type Endpoint, endpoint, eventually, noon, pass, setTime, statementsOf } from "./support/endpoint.ts";
 
 beforeEach(() => setTime(noon));
 afterEach(async () => {
@@ -12,9 +12,10 @@ afterEach(async () => {
 
 const secret = "the-secret-of-a-bucket";
 const s3Config = { accessId: "id", accessSecret: secret, bucketName: "b", endpointUrl: "https://s3.example.com" };
+const policy = { ttl: 3_600_000 };
 /** Small, and so large that it is stored as it came, the secret before or behind its input. */
 const requests: [string, string][] = [
-  ["small", JSON.stringify({ input: { a: 1 }, s3Config, policy: { ttl: 3_600_000 } })],
+  ["small", JSON.stringify({ input: { a: 1 }, s3Config, policy })],
   ["large, the secret first", JSON.stringify({ s3Config, input: { a: "x".repeat(1_500_000) } })],
   ["large, the secret last", JSON.stringify({ input: { a: "x".repeat(1_500_000) }, s3Config })],
 ];
@@ -72,6 +73,37 @@ it.each(requests)(
     expect((await e.send("GET", `status/${id}`)).status).toBe(404);
   },
 );
+
+it.each(requests)(
+  "is erased by a purge while a notice of the job's end before is still owed, which carries the input (%s)",
+  async (_, body) => {
+    const received: unknown[] = [];
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (request) => {
+      received.push(await (request as Request).json());
+      return new Response();
+    });
+    const webhook = "https://app.example.com/hook";
+    const { e, id } = await submitted(JSON.stringify({ ...JSON.parse(body), webhook }));
+    await e.done(id, { error: "no" });
+    await e.post(`retry/${id}`);
+    expect(await e.post("purge-queue")).toMatchObject({ removed: 1 });
+    expect(await holds(e)).toBe(false);
+    await e.ring();
+    await eventually(async () => expect(received).toMatchObject([{ id, input: JSON.parse(body).input }]));
+  },
+);
+
+it("is not erased row by row of what is removed as a whole", async () => {
+  const { e } = await submitted(JSON.stringify({ input: { a: "x".repeat(1_500_000) }, s3Config, policy }));
+  const asked = await statementsOf(e, async () => {
+    pass(3_600_001);
+    await e.ring();
+  });
+  expect(await holds(e)).toBe(false);
+  expect(asked.filter((statement) => /payloads/.test(statement) && !/^SELECT/.test(statement))).toEqual([
+    "DELETE FROM payloads WHERE key = ?",
+  ]);
+});
 
 it("is erased when the ttl ends", async () => {
   const { e } = await submitted(requests[0]?.[1] ?? "");

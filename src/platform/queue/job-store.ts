@@ -35,8 +35,7 @@ export interface NewJob {
 export type Change = Partial<Pick<JobRow, "worker" | "error" | "output" | "ttlMs">>;
 export type Moved = { job: JobRow; deleted: boolean };
 
-/** From here on no worker gets the request again: what it said beside its input, such as a bucket's secret, goes. */
-const statesWithoutRetry: ReadonlySet<string> = new Set(["COMPLETED", "CANCELLED", "deleted"]);
+const statesWithoutRetry: ReadonlySet<string> = new Set(["COMPLETED", "CANCELLED"]);
 
 export class JobStore {
   readonly payloads: Payloads;
@@ -171,12 +170,11 @@ export class JobStore {
     if (status === undefined) return undefined;
     this.#count(job, -1);
     if (job.status === "IN_PROGRESS") this.executed.add(event, job.worker, job.takenAt, now);
-    if (statesWithoutRetry.has(status))
-      this.payloads.blankAround({ key: job.input, from: job.inputFrom, to: job.inputTo });
     if (status === "deleted") {
       this.#delete(job);
       return { job, deleted: true };
     }
+    if (statesWithoutRetry.has(status)) this.#keepInputAlone(job);
     const next: JobRow = { ...job, ...effectsOf(event, now), ...change, status };
     if (event === "retried") {
       this.#add({ position: 1 });
@@ -213,10 +211,17 @@ export class JobStore {
     return this.update(job, { output: key });
   }
 
-  /** Removes a job's payload once neither the job nor a notice needs it. */
-  release(job: number, payload: number | null): void {
-    if (payload === null || this.outbox.needs(job, payload) || this.#holds(job, payload)) return;
+  /** Removes a job's payload once neither the job nor a notice needs it; false until then. */
+  release(job: number, payload: number | null): boolean {
+    if (payload === null) return true;
+    if (this.outbox.needs(job, payload) || this.#holds(job, payload)) return false;
     this.#add({ bytes: -this.payloads.remove(payload) });
+    return true;
+  }
+
+  /** No worker gets the request again: what it said beside its input, such as a bucket's secret, goes. */
+  #keepInputAlone({ input, inputFrom, inputTo }: JobRow): void {
+    this.payloads.blankAround({ key: input, from: inputFrom, to: inputTo });
   }
 
   #holds(job: number, payload: number): boolean {
@@ -245,23 +250,29 @@ export class JobStore {
     return items;
   }
 
-  /** Removes all that wait in a few statements: one by one, a full queue would hold up every other call for seconds. */
-  purge(): number {
+  /**
+   * Removes all that wait. Only jobs that were retried while a notice still carries their input go one by one: the
+   * others go in a few statements, since a full queue would hold up every other call for seconds.
+   */
+  purge(now: number): number {
     const removed = this.#totals.waiting;
     if (removed === 0) return 0;
-    const inputs = `SELECT input FROM jobs WHERE status = 'IN_QUEUE' AND key NOT IN (SELECT job FROM outbox)`;
+    const owed = "SELECT * FROM jobs WHERE status = 'IN_QUEUE' AND key IN (SELECT job FROM outbox)";
+    for (const job of this.#sql.exec<JobRow>(owed).toArray()) this.move(job, "purged", now);
+    const inputs = "SELECT input FROM jobs WHERE status = 'IN_QUEUE'";
     const sizes = `SELECT COALESCE(SUM(LENGTH(bytes)), 0) AS size FROM payloads WHERE key IN (${inputs})`;
     const { size } = this.#sql.exec<{ size: number }>(sizes).one();
     this.#sql.exec(`DELETE FROM payloads WHERE key IN (${inputs})`);
     this.#sql.exec("DELETE FROM jobs WHERE status = 'IN_QUEUE'");
-    this.#add({ jobs: -removed, waiting: -removed, waitingLow: -this.#totals.waitingLow, bytes: -size });
+    const { waiting, waitingLow } = this.#totals;
+    this.#add({ jobs: -waiting, waiting: -waiting, waitingLow: -waitingLow, bytes: -size });
     return removed;
   }
 
   #delete(job: JobRow): void {
     mustFind(this.#sql.exec("DELETE FROM jobs WHERE key = ? AND status = ?", job.key, job.status));
     this.#dropChunks(job);
-    this.release(job.key, job.input);
+    if (!this.release(job.key, job.input)) this.#keepInputAlone(job);
     this.release(job.key, job.output);
     this.#add({ jobs: -1 });
   }

@@ -118,8 +118,9 @@ export class Payloads {
   /** Blanks what stands around a slice of JSON; the slice keeps its place. */
   blankAround({ key, from, to }: PayloadRange): void {
     if (from <= bareHead.length && this.size(key) === to + 1) return;
-    const query = "SELECT part, bytes FROM payloads WHERE key = ?";
-    for (const { part, bytes } of this.#sql.exec<{ part: number; bytes: ArrayBuffer }>(query, key).toArray()) {
+    const query = "SELECT part, bytes FROM payloads WHERE key = ? AND (part <= ? OR part >= ?)";
+    const ends = [Math.floor(from / rowBytes), Math.floor(to / rowBytes)];
+    for (const { part, bytes } of this.#sql.exec<{ part: number; bytes: ArrayBuffer }>(query, key, ...ends).toArray()) {
       const [start, blanked] = [part * rowBytes, new Uint8Array(bytes)];
       blanked.fill(blank, 0, Math.max(0, from - start));
       blanked.fill(blank, Math.max(0, to - start));

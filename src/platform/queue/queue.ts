@@ -143,7 +143,7 @@ export class Queue {
 
   purge(): number {
     this.tick();
-    const removed = this.store.transaction(() => this.store.purge());
+    const removed = this.store.transaction(() => this.store.purge(this.#deps.now()));
     this.listeners.tellAll();
     return removed;
   }

@@ -1,5 +1,5 @@
 // One endpoint of the platform as its clients, its workers and its clock see it. Time passes only when a test says so.
-import { runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
 import { call, type Settings } from "../../support/front-door.ts";
@@ -69,6 +69,22 @@ export function endpoint(name = "bare", account = "default") {
 }
 
 export type Endpoint = ReturnType<typeof endpoint>;
+
+/** What was asked of the endpoint's storage while this ran, each statement once. */
+export async function statementsOf(e: Endpoint, act: () => Promise<unknown>): Promise<string[]> {
+  const asked = new Set<string>();
+  await runInDurableObject(e.queue(), (_, { storage }) => {
+    const prototype = Object.getPrototypeOf(storage.sql) as SqlStorage;
+    const exec = prototype.exec;
+    vi.spyOn(prototype, "exec").mockImplementation(function (this: SqlStorage, query, ...bindings) {
+      asked.add(query);
+      return exec.call(this, query, ...bindings);
+    } as typeof exec);
+  });
+  await act();
+  vi.restoreAllMocks();
+  return [...asked];
+}
 
 /** Asks again until it holds. vitest's own `waitFor` would move the clock. */
 export async function eventually(check: () => Promise<unknown>): Promise<void> {
