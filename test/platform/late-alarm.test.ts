@@ -60,7 +60,7 @@ it("refuses to move a row that is not the job's any more, and counts nothing", a
   const id = await e.submit();
   const other = await e.submit();
   await runInDurableObject(e.queue(), (_, { storage }) => {
-    const store = new JobStore(storage, defaultEndpointSettings.executionTimeoutMs);
+    const store = new JobStore(storage, () => defaultEndpointSettings);
     const [gone, taken] = [store.find(id), store.find(other)];
     if (!gone || !taken) throw new Error("the job was not kept");
     store.transaction(() => store.move(gone, "expired", noon));

@@ -24,21 +24,23 @@ const rowsAtOnce = 1000;
 
 export class Executed {
   readonly #sql: SqlStorage;
-  /** The meter that run time is booked on; undefined for an endpoint without one. */
-  meter: number | undefined;
+  /** The meter that run time is booked on now; undefined for an endpoint without one. */
+  readonly #meter: () => number | undefined;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, meter: () => number | undefined) {
     this.#sql = sql;
+    this.#meter = meter;
   }
 
   /** The caller runs it inside the transaction of the move. */
   add(event: JobEvent, worker: string | null, from: number | null, to: number): void {
-    if (this.meter === undefined || from === null || !ends.has(event)) return;
+    const meter = this.#meter();
+    if (meter === undefined || from === null || !ends.has(event)) return;
     for (const { hour, ms } of hoursOf(from, to)) {
       this.#sql.exec(
         `INSERT INTO executed (meter, hour, worker, ms, tellAt) VALUES (?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET ms = ms + excluded.ms, tellAt = COALESCE(tellAt, excluded.tellAt)`,
-        this.meter,
+        meter,
         hour,
         worker ?? "",
         ms,

@@ -1,6 +1,7 @@
 // The jobs of one endpoint in SQL: every move keeps the totals, the timers and the outbox in step, in one transaction.
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { Chunks } from "./chunks.ts";
+import type { EndpointSettings } from "./endpoint-settings.ts";
 import { Executed } from "./executed.ts";
 import { countsOf, describeJob, effectsOf, type JobEvent, type JobRow, moves, nextTimer } from "./job.ts";
 import { NoticeOutbox } from "./notice-outbox.ts";
@@ -44,18 +45,18 @@ export class JobStore {
   readonly executed: Executed;
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
-  /** The endpoint's own setting, for jobs that bring none. */
-  executionTimeoutMs: number;
+  /** The endpoint's settings, as they are now. */
+  readonly #settings: () => EndpointSettings;
   #totals: Totals;
 
-  constructor(storage: DurableObjectStorage, executionTimeoutMs: number) {
+  constructor(storage: DurableObjectStorage, settings: () => EndpointSettings) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    this.executionTimeoutMs = executionTimeoutMs;
+    this.#settings = settings;
     this.payloads = new Payloads(storage.sql);
     this.outbox = new NoticeOutbox(storage.sql);
     this.chunks = new Chunks(storage.sql);
-    this.executed = new Executed(storage.sql);
+    this.executed = new Executed(storage.sql, () => settings().managed?.meter);
     this.#totals = this.#readTotals();
   }
 
@@ -93,7 +94,7 @@ export class JobStore {
     return { key, size: body.byteLength };
   }
 
-  add(job: NewJob, now: number): JobRow {
+  add(job: NewJob, now: number): void {
     this.#add({ position: 1, jobs: 1, waiting: 1, waitingLow: job.lowPriority ? 1 : 0, bytes: job.input.size });
     this.#sql.exec(
       `INSERT INTO jobs (id, status, position, lowPriority, submittedAt, queuedAt, ttlMs, executionTimeoutMs,
@@ -114,15 +115,10 @@ export class JobStore {
       job.input.to,
       now + job.ttlMs,
     );
-    return this.#byKey(this.#sql.exec<{ key: number }>("SELECT last_insert_rowid() AS key").one().key);
   }
 
   find(id: string): JobRow | undefined {
     return this.#sql.exec<JobRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0];
-  }
-
-  #byKey(key: number): JobRow {
-    return this.#sql.exec<JobRow>("SELECT * FROM jobs WHERE key = ?", key).one();
   }
 
   firstWaiting(count: number): JobRow[] {
@@ -186,7 +182,7 @@ export class JobStore {
       next.output = null;
       this.#dropChunks(job);
     }
-    next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
+    next.dueAt = nextTimer(next, this.#settings().executionTimeoutMs).at;
     this.#write(next, job.status);
     this.#count(next, 1);
     this.#add(countsOf(event));
@@ -199,7 +195,7 @@ export class JobStore {
   /** A change that is no move: a ttl set anew, a report of progress. */
   update(job: JobRow, change: Change): JobRow {
     const next = { ...job, ...change };
-    next.dueAt = nextTimer(next, this.executionTimeoutMs).at;
+    next.dueAt = nextTimer(next, this.#settings().executionTimeoutMs).at;
     this.#write(next, job.status);
     return next;
   }

@@ -40,8 +40,7 @@ export class Queue {
     this.#deps = deps;
     this.#settings = settings;
     this.#builtIn = new BuiltInRuns(deps.runBuiltIn);
-    this.store = new JobStore(storage, settings.executionTimeoutMs);
-    this.store.executed.meter = settings.managed?.meter;
+    this.store = new JobStore(storage, () => this.#settings);
     this.room = new QueueRoom(this.store);
     this.presence = new Presence(storage.sql);
     this.workers = new AttachedWorkers(this.presence.until);
@@ -103,8 +102,6 @@ export class Queue {
 
   configure(settings: EndpointSettings): void {
     this.#settings = settings;
-    this.store.executionTimeoutMs = settings.executionTimeoutMs;
-    this.store.executed.meter = settings.managed?.meter;
     for (const worker of this.store.busyWorkers()) {
       for (const job of this.store.heldBy(worker)) this.store.update(job, {});
     }

@@ -199,7 +199,9 @@ describe("endpoints", () => {
     const queue = env.ENDPOINT_QUEUE.getByName(`north/${id}`);
     later(10_000);
     await runInDurableObject(queue, (_, { storage }) =>
-      new Executed(storage.sql).report(Date.now(), () => Promise.reject(new Error("the account is not there"))),
+      new Executed(storage.sql, () => undefined).report(Date.now(), () =>
+        Promise.reject(new Error("the account is not there")),
+      ),
     );
     expect(await bill("endpoints")).toEqual([]);
     await evictDurableObject(queue);
