@@ -1,4 +1,5 @@
-// The queue's rules at work: every call is one synchronous turn over storage, so it happens whole or not at all.
+// The queue's rules at work. Every call is one synchronous turn over storage: a crash leaves all of it or nothing, an error
+// in it takes back only the move that it met.
 import type { Health } from "../../contract/job.ts";
 import { limits } from "../../contract/limits.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
@@ -203,24 +204,27 @@ export class Queue {
 
   /** The worker of the job is gone: the first time the job goes back to the queue, the second time it fails. */
   lose(job: JobRow): void {
-    if (job.retries > 0) this.apply(job, "abandoned", { error: abandonedError }, true);
-    else this.apply(job, "lost", {}, true);
+    if (job.retries > 0) this.apply(job, "abandoned", { error: abandonedError }, false);
+    else this.apply(job, "lost", {}, false);
   }
 
-  /** Moves the job and tells its worker and listeners. False if the table has no such move. */
-  apply(job: JobRow, event: JobEvent, change: Change = {}, byItsWorker = false): boolean {
+  /**
+   * Moves the job and tells its listeners, and its worker to stop it unless that is gone or has ended the job itself.
+   * False if the table has no such move.
+   */
+  apply(job: JobRow, event: JobEvent, change: Change = {}, tellsToStop = true): boolean {
     const now = this.#deps.now();
     const moved = this.store.transaction(() => this.store.move(job, event, now, change));
     if (!moved) return false;
-    if (job.status === "IN_PROGRESS") this.#letGo(job, byItsWorker, now);
+    if (job.status === "IN_PROGRESS") this.#letGo(job, tellsToStop, now);
     if (moved.deleted || isFinal(moved.job.status)) this.listeners.tell(job.id);
     return true;
   }
 
-  #letGo(job: JobRow, byItsWorker: boolean, now: number): void {
+  #letGo(job: JobRow, tellsToStop: boolean, now: number): void {
     if (job.worker === null) return;
     if (isBuiltIn(job.worker)) this.#builtIn.letGo(job.id, job.worker, now);
-    else this.workers.drop(job.worker, job.id, !byItsWorker);
+    else this.workers.drop(job.worker, job.id, tellsToStop);
   }
 
   /** Applies all that is due, up to `tickSize` jobs; the rest is due at once. */

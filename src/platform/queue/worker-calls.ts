@@ -62,7 +62,7 @@ export class WorkerCalls {
   /** The worker left before the jobs reached it. */
   giveBack(worker: string, ids: readonly string[]): void {
     const { queue } = this.#deps;
-    for (const id of ids) this.#release(worker, id, (job) => queue.apply(job, "returned", {}, true));
+    for (const id of ids) this.#release(worker, id, (job) => queue.apply(job, "returned", {}, false));
   }
 
   /** The jobs that the worker must stop. Waits until there is one. */
@@ -100,7 +100,7 @@ export class WorkerCalls {
       if (!reported) return false;
       if (!keeps && output && "upload" in output) queue.store.payloads.remove(output.upload);
       const fault = error ?? (keeps ? null : noRoomError);
-      queue.apply(reported, fault === null ? "completed" : "failed", { error: fault }, true);
+      queue.apply(reported, fault === null ? "completed" : "failed", { error: fault }, false);
       if (fault === null) model?.completed(reported);
       return true;
     });
