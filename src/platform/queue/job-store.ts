@@ -7,20 +7,7 @@ import { countsOf, describeJob, effectsOf, type JobEvent, type JobRow, moves, ne
 import { NoticeOutbox } from "./notice-outbox.ts";
 import { Payloads } from "./payloads.ts";
 import type { Payload } from "./queue-calls.ts";
-
-/** Sums that are kept, so that nothing ever counts rows. */
-export interface Totals extends Record<string, SqlStorageValue> {
-  position: number;
-  payload: number;
-  jobs: number;
-  bytes: number;
-  waiting: number;
-  waitingLow: number;
-  running: number;
-  completed: number;
-  failed: number;
-  retried: number;
-}
+import { type Sums, Totals } from "./totals.ts";
 
 export interface NewJob {
   readonly id: string;
@@ -43,46 +30,37 @@ export class JobStore {
   readonly outbox: NoticeOutbox;
   readonly chunks: Chunks;
   readonly executed: Executed;
-  readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
   /** The endpoint's settings, as they are now. */
   readonly #settings: () => EndpointSettings;
-  #totals: Totals;
+  readonly #totals: Totals;
 
   constructor(storage: DurableObjectStorage, settings: () => EndpointSettings) {
-    this.#storage = storage;
     this.#sql = storage.sql;
     this.#settings = settings;
     this.payloads = new Payloads(storage.sql);
     this.outbox = new NoticeOutbox(storage.sql);
     this.chunks = new Chunks(storage.sql);
     this.executed = new Executed(storage.sql, () => settings().managed?.meter);
-    this.#totals = this.#readTotals();
+    this.#totals = new Totals(storage);
   }
 
   /** What lay in storage is gone, and with it what memory knew of it. */
   forget(): void {
-    this.#totals = this.#readTotals();
+    this.#totals.forget();
   }
 
-  get totals(): Readonly<Totals> {
-    return this.#totals;
+  get totals(): Readonly<Sums> {
+    return this.#totals.sums;
   }
 
-  /** All or nothing: what memory knows of the totals goes back as well. */
   transaction<T>(work: () => T): T {
-    const before = { ...this.#totals };
-    try {
-      return this.#storage.transactionSync(work);
-    } catch (error) {
-      this.#totals = before;
-      throw error;
-    }
+    return this.#totals.transaction(work);
   }
 
   newPayloadKey(): number {
-    this.#add({ payload: 1 });
-    return this.#totals.payload;
+    this.#totals.add({ payload: 1 });
+    return this.totals.payload;
   }
 
   /** Undefined where the upload that it speaks of is gone. */
@@ -95,13 +73,13 @@ export class JobStore {
   }
 
   add(job: NewJob, now: number): void {
-    this.#add({ position: 1, jobs: 1, waiting: 1, waitingLow: job.lowPriority ? 1 : 0, bytes: job.input.size });
+    this.#totals.add({ position: 1, jobs: 1, waiting: 1, waitingLow: job.lowPriority ? 1 : 0, bytes: job.input.size });
     this.#sql.exec(
       `INSERT INTO jobs (id, status, position, lowPriority, submittedAt, queuedAt, ttlMs, executionTimeoutMs,
          retentionMs, webhook, origin, input, inputFrom, inputTo, dueAt)
        VALUES (?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       job.id,
-      this.#totals.position,
+      this.totals.position,
       job.lowPriority ? 1 : 0,
       now,
       now,
@@ -164,7 +142,7 @@ export class JobStore {
   move(job: JobRow, event: JobEvent, now: number, change: Change = {}): Moved | undefined {
     const status = moves[job.status][event];
     if (status === undefined) return undefined;
-    this.#count(job, -1);
+    this.#totals.count(job, -1);
     if (job.status === "IN_PROGRESS") this.executed.add(event, job.worker, job.takenAt, now);
     if (status === "deleted") {
       this.#delete(job);
@@ -173,8 +151,8 @@ export class JobStore {
     if (statesWithoutRetry.has(status)) this.#keepInputAlone(job);
     const next: JobRow = { ...job, ...effectsOf(event, now), ...change, status };
     if (event === "retried") {
-      this.#add({ position: 1 });
-      next.position = this.#totals.position;
+      this.#totals.add({ position: 1 });
+      next.position = this.totals.position;
     }
     if (event === "lost") next.retries += 1;
     if (status === "IN_QUEUE") {
@@ -184,8 +162,8 @@ export class JobStore {
     }
     next.dueAt = nextTimer(next, this.#settings().executionTimeoutMs).at;
     this.#write(next, job.status);
-    this.#count(next, 1);
-    this.#add(countsOf(event));
+    this.#totals.count(next, 1);
+    this.#totals.add(countsOf(event));
     if (isFinal(status) && next.webhook !== null) {
       this.outbox.add({ ...next, webhook: next.webhook }, JSON.stringify(describeJob(next, now)), now);
     }
@@ -203,7 +181,7 @@ export class JobStore {
   /** Replaces the job's output, or its report of progress, by what lies under the key. */
   replaceOutput(job: JobRow, key: number | null, size: number): JobRow {
     this.#dropOutput(job);
-    if (key !== null) this.#add({ bytes: size });
+    if (key !== null) this.#totals.add({ bytes: size });
     return this.update(job, { output: key });
   }
 
@@ -211,7 +189,7 @@ export class JobStore {
   release(job: number, payload: number | null): boolean {
     if (payload === null) return true;
     if (this.outbox.needs(job, payload) || this.#holds(job, payload)) return false;
-    this.#add({ bytes: -this.payloads.remove(payload) });
+    this.#totals.add({ bytes: -this.payloads.remove(payload) });
     return true;
   }
 
@@ -232,17 +210,17 @@ export class JobStore {
   }
 
   #dropChunks(job: JobRow): void {
-    this.#add({ bytes: -this.chunks.remove(job.key) });
+    this.#totals.add({ bytes: -this.chunks.remove(job.key) });
   }
 
   append(job: JobRow, chunk: unknown): void {
-    this.#add({ bytes: this.chunks.add(job.key, chunk) });
+    this.#totals.add({ bytes: this.chunks.add(job.key, chunk) });
   }
 
   /** What was streamed and not handed out yet; it is gone afterwards. */
   drain(job: JobRow): string[] {
     const { items, bytes } = this.chunks.drain(job.key);
-    this.#add({ bytes: -bytes });
+    this.#totals.add({ bytes: -bytes });
     return items;
   }
 
@@ -251,7 +229,7 @@ export class JobStore {
    * others go in a few statements, since a full queue would hold up every other call for seconds.
    */
   purge(now: number): number {
-    const removed = this.#totals.waiting;
+    const removed = this.totals.waiting;
     if (removed === 0) return 0;
     const owed = "SELECT * FROM jobs WHERE status = 'IN_QUEUE' AND key IN (SELECT job FROM outbox)";
     for (const job of this.#sql.exec<JobRow>(owed).toArray()) this.move(job, "purged", now);
@@ -260,8 +238,8 @@ export class JobStore {
     const { size } = this.#sql.exec<{ size: number }>(sizes).one();
     this.#sql.exec(`DELETE FROM payloads WHERE key IN (${inputs})`);
     this.#sql.exec("DELETE FROM jobs WHERE status = 'IN_QUEUE'");
-    const { waiting, waitingLow } = this.#totals;
-    this.#add({ jobs: -waiting, waiting: -waiting, waitingLow: -waitingLow, bytes: -size });
+    const { waiting, waitingLow } = this.totals;
+    this.#totals.add({ jobs: -waiting, waiting: -waiting, waitingLow: -waitingLow, bytes: -size });
     return removed;
   }
 
@@ -270,7 +248,7 @@ export class JobStore {
     this.#dropChunks(job);
     if (!this.release(job.key, job.input)) this.#keepInputAlone(job);
     this.release(job.key, job.output);
-    this.#add({ jobs: -1 });
+    this.#totals.add({ jobs: -1 });
   }
 
   #write(job: JobRow, from: JobState): void {
@@ -293,23 +271,6 @@ export class JobStore {
       from,
     );
     mustFind(written);
-  }
-
-  #count(job: JobRow, by: 1 | -1): void {
-    if (job.status === "IN_QUEUE") this.#add({ waiting: by, waitingLow: job.lowPriority ? by : 0 });
-    if (job.status === "IN_PROGRESS") this.#add({ running: by });
-  }
-
-  #add(changes: Partial<Totals>): void {
-    const names = Object.keys(changes).filter((name) => changes[name] !== 0);
-    if (names.length === 0) return;
-    for (const name of names) this.#totals[name] = Number(this.#totals[name]) + Number(changes[name]);
-    const values = names.map((name) => this.#totals[name] as SqlStorageValue);
-    this.#sql.exec(`UPDATE totals SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE id = 1`, ...values);
-  }
-
-  #readTotals(): Totals {
-    return this.#sql.exec<Totals>("SELECT * FROM totals WHERE id = 1").one();
   }
 }
 
