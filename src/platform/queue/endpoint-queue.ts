@@ -191,12 +191,12 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   }
 
   health(): Health | Refusal {
-    return this.#queue.settings.closed ? noEndpoint : this.#queue.health();
+    return this.#queue.settings.closed ? noEndpoint : this.#queue.report.health();
   }
 
   metrics() {
     if (this.#queue.settings.closed) return noEndpoint;
-    return { workers: this.#queue.health().workers, readyWorkers: this.#queue.readyWorkers() };
+    return { workers: this.#queue.report.health().workers, readyWorkers: this.#queue.report.readyWorkers() };
   }
 
   /** Ends a held call whose caller is gone. */

@@ -18,7 +18,7 @@ export class QueueLimits {
   refuse(operation: RatedOperation, bytes?: number): Refusal | undefined {
     const { requestsPerWorker, closed } = this.#queue.settings;
     if (closed) return noEndpoint;
-    const verdict = this.#rates.admit(operation, this.#queue.runningWorkers(), requestsPerWorker, this.#now());
+    const verdict = this.#rates.admit(operation, this.#queue.report.runningWorkers(), requestsPerWorker, this.#now());
     if (verdict.allowed) return bytes !== undefined && this.#queue.room.isFull(bytes) ? queueFull : undefined;
     const { detail, retryAfterSeconds } = verdict;
     return { refused: "RATE_LIMITED", detail: `${operation}: ${detail}`, retryAfterSeconds };

@@ -1,6 +1,5 @@
 // The queue's rules at work. Every call is one synchronous turn over storage: a crash leaves all of it or nothing, an error
 // in it takes back only the move that it met.
-import type { Health } from "../../contract/job.ts";
 import { limits } from "../../contract/limits.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { AttachedWorkers } from "./attached-workers.ts";
@@ -12,8 +11,8 @@ import { type Change, JobStore } from "./job-store.ts";
 import { Listeners } from "./listeners.ts";
 import { Presence } from "./presence.ts";
 import type { Submission } from "./queue-calls.ts";
+import { QueueReport } from "./queue-report.ts";
 import { QueueRoom } from "./queue-room.ts";
-import { workersWanted } from "./scaling.ts";
 
 /** How many overdue jobs one alarm handles before it makes room for calls. */
 const tickSize = 500;
@@ -27,6 +26,7 @@ export interface QueueDeps {
 export class Queue {
   readonly store: JobStore;
   readonly room: QueueRoom;
+  readonly report: QueueReport;
   readonly workers: AttachedWorkers;
   readonly presence: Presence;
   /** Told when a job has moved to its end, is gone, or has streamed something. */
@@ -45,6 +45,14 @@ export class Queue {
     this.room = new QueueRoom(this.store);
     this.presence = new Presence(storage.sql);
     this.workers = new AttachedWorkers(this.presence.until);
+    const { store, workers } = this;
+    this.report = new QueueReport({
+      store,
+      workers,
+      builtIn: this.#builtIn,
+      settings: () => this.#settings,
+      now: deps.now,
+    });
     this.#recover();
   }
 
@@ -266,42 +274,5 @@ export class Queue {
     const times = [this.store.nextDue(), this.workers.nextLoss(), this.#builtIn.nextDue(now), resume];
     const known = times.filter((time) => time !== undefined);
     return known.length > 0 ? Math.min(...known) : undefined;
-  }
-
-  runningWorkers(): number {
-    return this.#countWorkers().running;
-  }
-
-  /** While real workers are present, idle built-in ones are not counted. */
-  #countWorkers(): { idle: number; running: number } {
-    const now = this.#deps.now();
-    const attached = this.workers.count(now);
-    const builtIn = this.#builtIn.count(this.#settings, now);
-    const paused = this.workers.presentUntil(now) !== undefined;
-    return { idle: attached.idle + (paused ? 0 : builtIn.idle), running: attached.running + builtIn.running };
-  }
-
-  health(): Health {
-    const { completed, failed, running: inProgress, waiting: inQueue, retried } = this.store.totals;
-    const { idle, running } = this.#countWorkers();
-    const workers = { idle, initializing: 0, ready: idle + running, running, throttled: 0, unhealthy: 0 };
-    return { jobs: { completed, failed, inProgress, inQueue, retried }, workers, ...this.#scaling(running) };
-  }
-
-  #scaling(running: number) {
-    const { managed, workersMin, workersMax } = this.#settings;
-    if (!managed) return {};
-    const { waiting, waitingLow } = this.store.totals;
-    const oldest = this.store.firstWaiting(1)[0]?.queuedAt;
-    const longestWaitMs = oldest === undefined ? 0 : this.#deps.now() - oldest;
-    const target = workersWanted(this.#settings, { waiting: waiting - waitingLow, running, longestWaitMs });
-    return { scaling: { ...managed.scaler, workersMin, workersMax, target } };
-  }
-
-  readyWorkers(): string[] {
-    const now = this.#deps.now();
-    const paused = this.workers.presentUntil(now) !== undefined;
-    const builtIn = paused ? [] : this.#builtIn.idleWorkers(this.#settings, now);
-    return [...this.workers.names(now), ...builtIn];
   }
 }
