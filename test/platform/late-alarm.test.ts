@@ -55,6 +55,22 @@ it("applies all that is over of a job that is asked for", async () => {
   await expectProblem(await e.send("POST", `retry/${id}`), "JOB_NOT_FOUND");
 });
 
+it("takes no job back of a lost worker whose time is over, however many there are", async () => {
+  const e = endpoint();
+  const count = 501;
+  await runInDurableObject(e.queue(), async (queue) => {
+    const body = new TextEncoder().encode('{"input":{}}');
+    const range = { body, inputFrom: 9, inputTo: 11 };
+    const times = { waitMs: 0, ttlMs: 600_000, executionTimeoutMs: 30_000 };
+    const others = { sync: false, lowPriority: false, webhook: null, origin: "https://sluice.test" };
+    for (let n = 0; n < count; n++) queue.submit({ id: `job-${n}`, ...range, ...times, ...others });
+    for (let n = 0; n < count; n += 100) await queue.take("w1", "ticket", 100, 0);
+  });
+  pass(31_000);
+  await e.ring();
+  expect(await e.get("health")).toMatchObject({ jobs: { failed: count, retried: 0, inQueue: 0, inProgress: 0 } });
+});
+
 it("refuses to move a row that is not the job's any more, and counts nothing", async () => {
   const e = endpoint();
   const id = await e.submit();
