@@ -13,8 +13,11 @@ export const bodyErrors = [
 
 /** Nothing decodes a body here: a compressed one would be told that it is no JSON. */
 export function refuseEncoded({ headers }: Pick<Request, "headers">): void {
-  if (/^(|identity)$/i.test(headers.get("Content-Encoding") ?? "")) return;
-  throw new Problem("UNSUPPORTED_TYPE", "Content-Encoding: none is taken");
+  if (isEncoded(headers)) throw new Problem("UNSUPPORTED_TYPE", "Content-Encoding: none is taken");
+}
+
+export function isEncoded(headers: Headers): boolean {
+  return !/^(|identity)$/i.test(headers.get("Content-Encoding") ?? "");
 }
 
 export function bodyProblem(fault: BodyFault | JsonFault, limitBytes: number): Problem {

@@ -135,6 +135,7 @@ describe("the doctor at a sound deployment", () => {
     expect(output).toMatch(/^ok +events +the first after/m);
     expect(output).toMatch(/^ok +60 submits +50 were taken and 10 refused/m);
     expect(output).toMatch(/^warning +a foreign page +may call/m);
+    expect(output).not.toMatch(/no page of another origin may call/);
     expect(output).toContain("No fault was found.");
     for (const secret of Object.values(testSettings).filter((value) => value.length > 20)) {
       expect(output).not.toContain(secret);

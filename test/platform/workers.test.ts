@@ -320,6 +320,21 @@ describe("a worker", () => {
     expect(await e.get("health")).toMatchObject({ jobs: { failed: 1, retried: 1, inProgress: 0, inQueue: 0 } });
   });
 
+  it.each([
+    ["streams", (e: Endpoint, id: string) => e.send("POST", `job-stream/w1/${id}`, { json: { output: 1 } })],
+    ["reports", (e: Endpoint, id: string) => e.send("POST", `job-done/w1/${id}`, { json: { status: "IN_PROGRESS" } })],
+  ])("that %s is no silent one", async (_, tell) => {
+    const e = endpoint();
+    const id = await e.submit();
+    await e.take("w1");
+    for (const _ of [1, 2]) {
+      pass(29_000);
+      expect((await tell(e, id)).status).toBe(200);
+      await e.ring();
+    }
+    expect(await e.get(`status/${id}`)).toMatchObject({ status: "IN_PROGRESS" });
+  });
+
   it("is given its time anew when the object restarts", async () => {
     const e = endpoint();
     const id = await e.submit();

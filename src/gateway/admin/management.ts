@@ -132,6 +132,9 @@ async function answerOf(response: Response, kind: ManagementService["kind"], key
   if (status >= 300 && status < 400) {
     throw new Problem("UPSTREAM_REDIRECT", "the management interface answered with a redirect");
   }
+  if (status < 200 || status > 599) {
+    throw new Problem("UPSTREAM_BAD_ANSWER", "the management interface's answer is none");
+  }
   if (!readableEncoding.test(response.headers.get("Content-Encoding") ?? "")) {
     throw new Problem(
       "UPSTREAM_BAD_ANSWER",

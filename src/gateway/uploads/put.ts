@@ -1,7 +1,7 @@
 // `PUT /uploads/:key` by its signed URL: checked by its first bytes, streamed into the bucket, settled with the payer's meter.
 import { type Remote, repeated } from "../../durable/remote.ts";
 import { Problem } from "../../errors.ts";
-import { bodyProblem } from "../../http/body-problem.ts";
+import { bodyProblem, isEncoded } from "../../http/body-problem.ts";
 import { readerOf } from "../../http/client-body.ts";
 import { Pace } from "../../http/pace.ts";
 import { faultOf } from "../../json/body-fault.ts";
@@ -68,8 +68,7 @@ async function openFile(request: Request, { type, bytes }: PutTicket) {
   if (said !== null && readType(said) !== type) {
     throw new WrongType("UNSUPPORTED_TYPE", `Content-Type: ${type} was announced`);
   }
-  if (request.headers.has("Content-Encoding"))
-    throw new WrongType("UNSUPPORTED_TYPE", "Content-Encoding: none is taken");
+  if (isEncoded(request.headers)) throw new WrongType("UNSUPPORTED_TYPE", "Content-Encoding: none is taken");
   const stated = statedLength(request.headers);
   if (stated !== undefined && stated > bytes) throw tooLarge(bytes);
   if (stated !== undefined && stated < bytes) throw tooShort(bytes, stated);

@@ -76,6 +76,9 @@ function retryAfter({ headers }: Response, code: Meaning): Record<string, string
   return seconds === undefined ? {} : { "Retry-After": String(seconds) };
 }
 
+/** An error may quote the request with the address of its notices, which is the upstream's to know alone. */
+const namesHook = /\/hooks\//i;
+
 /** The text of the upstream's JSON error, wherever it stands. */
 function detailOf(value: unknown): string | undefined {
   const body = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
@@ -85,5 +88,5 @@ function detailOf(value: unknown): string | undefined {
     ...["message" in nested && nested.message, body["title"]],
   ];
   const text = candidates.find((candidate) => typeof candidate === "string" && candidate !== "");
-  return typeof text === "string" ? text.slice(0, maxDetailLength) : undefined;
+  return typeof text === "string" && !namesHook.test(text) ? text.slice(0, maxDetailLength) : undefined;
 }

@@ -1,6 +1,7 @@
 // What workers ask of an endpoint's queue: jobs, held until there are some, and to be heard about the jobs that they have.
 import { limits } from "../../contract/limits.ts";
 import type { PublicModel } from "./built-in-runs.ts";
+import { isBuiltIn } from "./built-in-workers.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import { isHeldBy, type JobRow } from "./job.ts";
 import { requestOf } from "./job-view.ts";
@@ -175,7 +176,9 @@ export class WorkerCalls {
     const { queue, changed } = this.#deps;
     const job = queue.find(id);
     if (!job) return noJob;
-    const accepted = isHeldBy(job, worker) && act(job);
+    const isHeld = isHeldBy(job, worker);
+    if (isHeld && !isBuiltIn(worker)) this.#heard(worker);
+    const accepted = isHeld && act(job);
     changed();
     return accepted ? { ok: true } : notHeld;
   }

@@ -195,6 +195,12 @@ describe("with a real service", () => {
     expect([answer.status, (await answer.json<{ code: string }>()).code]).toEqual([502, code]);
   });
 
+  it.each([101, 600, 999])("that answers %i answers none", async (status) => {
+    realService(() => Object.defineProperty(new Response("made"), "status", { value: status }));
+    const answer = await call("GET", "/v1/pods", { headers: operator, settings: remote });
+    expect([answer.status, (await answer.json<{ code: string }>()).code]).toEqual([502, "UPSTREAM_BAD_ANSWER"]);
+  });
+
   it("that cannot be reached is said to be so", async () => {
     vi.spyOn(console, "warn").mockImplementation(() => {});
     realService(() => Promise.reject(new TypeError("no route to host")));

@@ -129,6 +129,15 @@ describe("what an upstream says well", () => {
     });
   });
 
+  it("is not passed on where it quotes the address of the job's notices", async () => {
+    const upstream = new FakeUpstream(({ body }) => json({ error: `Cannot take ${body}` }, 400), {
+      PUBLIC_URL: "https://gateway.example.com",
+    });
+    const { detail } = await expectProblem(await upstream.submit(), "UPSTREAM_INVALID");
+    expect(upstream.seen[0]?.body).toContain("/hooks/");
+    expect(detail).toBe("The model service refused the request.");
+  });
+
   it("is cut to a length that a person reads", async () => {
     const upstream = new FakeUpstream(() => json({ error: "x".repeat(5000) }, 400));
     const { detail } = await expectProblem(await upstream.submit(), "UPSTREAM_INVALID");

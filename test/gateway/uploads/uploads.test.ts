@@ -67,6 +67,12 @@ describe("an upload", () => {
     expect(await filesInBucket()).toEqual([]);
   });
 
+  it.each(["identity", ""])("may say that it is packed in nothing: %j", async (encoding) => {
+    const file = jpeg(1000);
+    const announced = await user.announced(token, { bytes: file.byteLength });
+    expect((await user.put(announced, file, { "Content-Encoding": encoding })).status).toBe(201);
+  });
+
   it("is served by ranges, to HEAD, and not again to who has it", async () => {
     const file = jpeg(5000);
     const { url, id } = await user.uploaded(token, file);
