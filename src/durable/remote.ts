@@ -16,7 +16,7 @@ export type Remote<T> = {
     : never;
 };
 
-/** Without a time limit for those whose calls are held on purpose. */
+/** `withinMs` is left out only for calls that are held on purpose. */
 export function remote<T extends Rpc.DurableObjectBranded>(
   namespace: DurableObjectNamespace<T>,
   name: string,
@@ -37,10 +37,10 @@ export function timed<T extends object>(stub: T, withinMs: number): T {
 }
 
 /** Between the tries of a call whose answer was lost. */
-const pausesMs = [50, 400];
+const usualPausesMs: readonly number[] = [50, 400];
 
 /** For what may be done twice. Not where a caller has waited for long enough already, nor where a try makes it worse. */
-export async function repeated<T>(ask: () => Promise<T>): Promise<T> {
+export async function repeated<T>(ask: () => Promise<T>, pausesMs = usualPausesMs): Promise<T> {
   for (const pauseMs of pausesMs) {
     try {
       return await ask();

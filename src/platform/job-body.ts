@@ -7,7 +7,7 @@ import { orThrow } from "./answers.ts";
 import { type LargeJsonBody, openJsonBody, parseJsonBody, storeBody, Uploads } from "./large-body.ts";
 import { newJobId } from "./queue/job.ts";
 import type { QueueStub, Submission } from "./queue/queue-calls.ts";
-import { callWithRetry } from "./queue-client.ts";
+import { callToSubmit, callWithRetry } from "./queue-client.ts";
 
 const encoder = new TextEncoder();
 
@@ -29,7 +29,7 @@ export async function submitBody(
     body instanceof Uint8Array
       ? submissionOf(parseJsonBody(body), options)
       : await storeSubmission(body, limit, options, queue);
-  const submitted = await callWithRetry(queue, (stub) => stub.submit(submission));
+  const submitted = await callToSubmit(queue, (stub) => stub.submit(submission));
   if ("refused" in submitted && !(submission.body instanceof Uint8Array)) {
     const { upload } = submission.body;
     await callWithRetry(queue, (stub) => stub.discard(upload));

@@ -10,7 +10,7 @@ import { knownEndpoint } from "./endpoints.ts";
 import { submitBody } from "./job-body.ts";
 import type { PlatformRoute } from "./platform-route.ts";
 import type { QueueStub } from "./queue/queue-calls.ts";
-import { callOnce, callWithRetry, longPoll } from "./queue-client.ts";
+import { callOnce, callToRestart, callWithRetry, longPoll } from "./queue-client.ts";
 
 const endpointErrors = [
   "UNAUTHORIZED",
@@ -20,7 +20,7 @@ const endpointErrors = [
   "UNAVAILABLE",
 ] as const;
 const jobErrors = [...endpointErrors, "JOB_NOT_FOUND"] as const;
-const submitErrors = [...endpointErrors, ...bodyErrors, "NO_CREDITS", "QUEUE_FULL"] as const;
+const submitErrors = [...endpointErrors, ...bodyErrors, "NO_CREDITS", "QUEUE_FULL", "UPSTREAM_TIMEOUT"] as const;
 
 const guards = [authenticate, knownEndpoint];
 const paidGuards = [...guards, inCredit];
@@ -49,9 +49,13 @@ export const jobRoutes: readonly PlatformRoute[] = [
     answerQueue(queue, (it) => it.cancel(job)),
   ),
   endpointRoute(
-    { ...operations.retry, access: "platform", errors: [...jobErrors, "NO_CREDITS", "NOT_RETRYABLE"] },
+    {
+      ...operations.retry,
+      access: "platform",
+      errors: [...jobErrors, "NO_CREDITS", "NOT_RETRYABLE", "UPSTREAM_TIMEOUT"],
+    },
     paidGuards,
-    async ({ job, queue }) => Response.json(orThrow(await callOnce(queue, (stub) => stub.retry(job)))),
+    async ({ job, queue }) => Response.json(orThrow(await callToRestart(queue, (stub) => stub.retry(job)))),
   ),
   endpointRoute({ ...asking, ...operations.purge }, guards, async ({ queue }) => {
     const { removed } = orThrow(await callOnce(queue, (stub) => stub.purge()));

@@ -10,6 +10,7 @@ import { type Carrier, type MemberFault, type MemberScan, scanMembers } from "..
 import { orThrow } from "./answers.ts";
 import type { QueueStub, Upload, UploadOperation } from "./queue/queue-calls.ts";
 import type { Refusal } from "./queue/views.ts";
+import { callOnce } from "./queue-client.ts";
 
 /** What goes to the queue in one call. */
 const wholeBytes = 1024 * 1024;
@@ -115,10 +116,7 @@ export class Uploads implements Carrier {
     const result = await stored.catch(() => undefined);
     if (!result) return;
     if ("refused" in result) this.refusal = refusalOf(result);
-    else
-      await this.#queue()
-        .discard(result.upload)
-        .catch(() => {});
+    else await callOnce(this.#queue, (queue) => queue.discard(result.upload)).catch(() => {});
   }
 
   /** Removes an upload that no call will name. */

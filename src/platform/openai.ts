@@ -15,7 +15,7 @@ import { submissionOf } from "./job-body.ts";
 import { readJsonBody } from "./large-body.ts";
 import type { PlatformRoute } from "./platform-route.ts";
 import type { StreamPart } from "./queue/queue-calls.ts";
-import { callWithRetry, type LongPoll, longPoll } from "./queue-client.ts";
+import { callToSubmit, callWithRetry, type LongPoll, longPoll } from "./queue-client.ts";
 
 const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 type OpenAiCall = z.output<typeof callSchema>;
@@ -33,7 +33,7 @@ async function relay(call: EndpointCall, readBody: (() => Promise<OpenAiCall>) |
   const body = await readBody?.();
   const input = { openai_route: route, ...(body && { openai_input: body }) };
   const submission = submissionOf({ input }, { sync: true, waitMs: limits.waitMs.max, origin: call.origin });
-  const { id } = orThrow(await callWithRetry(call.queue, (queue) => queue.submit(submission, "openai")));
+  const { id } = orThrow(await callToSubmit(call.queue, (queue) => queue.submit(submission, "openai")));
   return body?.stream === true ? streamed(call, id) : whole(call, id);
 }
 

@@ -8,6 +8,7 @@ import { emptyStorage } from "../support/empty-storage.ts";
 import { testSettings } from "../support/settings.ts";
 
 const silent = new Proxy({}, { get: () => () => new Promise<never>(() => {}) });
+const model = "qwen3-32b-awq";
 const objects = { ACCOUNT: { getByName: () => silent }, ENDPOINT_QUEUE: { getByName: () => silent } };
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
@@ -43,6 +44,34 @@ describe("attack: an object that never answers", () => {
       expect(answer === "no end" ? answer : answer.status).toBe(503);
     },
   );
+
+  it.each([
+    ["GET", "health", 503],
+    ["GET", "metrics", 503],
+    ["GET", "status/abc", 503],
+    ["GET", "requests", 503],
+    ["GET", "ping/w1", 503],
+    ["POST", "cancel/abc", 503],
+    ["POST", "purge-queue", 503],
+    ["POST", "job-done/w1/abc", 503],
+    ["POST", "job-stream/w1/abc", 503],
+    ["POST", "run", 504],
+    ["POST", "runsync", 504],
+    ["POST", "retry/abc", 504],
+    ["POST", "openai/v1/chat/completions", 504],
+  ])("ends %s %s of a public model, which is asked of the queue once", async (method, path, status) => {
+    vi.spyOn(console, "warn").mockReturnValue();
+    const getByName = vi.fn(() => silent);
+    const within = callers.isolate({ ENDPOINT_QUEUE: { getByName } });
+    const key = testSettings.PLATFORM_API_KEY;
+    const body = method === "POST" ? { input: {}, output: "said", messages: [] } : undefined;
+    const answer = await inTime(callers.send(within, method, `/platform/v2/${model}/${path}`, { key, body }));
+    if (answer === "no end") throw new Error("it hangs");
+    expect(answer.status).toBe(status);
+    expect(await answer.text()).toContain(status === 504 ? "may have been started" : "may have been done");
+    expect(answer.headers.has("Retry-After")).toBe(status === 503);
+    expect(getByName).toHaveBeenCalledTimes(1);
+  });
 
   it("holds up no task of an account", async () => {
     const unknown = { find: () => undefined, known: () => undefined };
