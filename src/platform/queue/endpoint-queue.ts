@@ -242,11 +242,11 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
     this.#arm();
   }
 
-  /** The endpoint is about to be deleted: takes no more jobs and cancels those that run. Answers what ran. */
+  /** The endpoint is about to be deleted: takes no more jobs and cancels those that run. Answers what ran and was not told. */
   retire(): ExecutedRow[] {
     this.configure({ ...this.#queue.settings, closed: true });
     this.#queue.retire();
-    return this.#queue.store.executed.all();
+    return this.#queue.store.executed.untold();
   }
 
   /** Deletes queue, results and history of a retired endpoint. Only that it is closed stays known. */

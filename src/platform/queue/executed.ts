@@ -1,5 +1,6 @@
 // How long jobs of a managed endpoint ran, by hour and worker: summed at each job's end, reported to the account later.
-import { hoursOf } from "../hours.ts";
+import { limits } from "../../contract/limits.ts";
+import { hourMs, hourOf, hoursOf } from "../hours.ts";
 import type { JobEvent } from "./job.ts";
 
 export interface ExecutedRow extends Record<string, SqlStorageValue> {
@@ -21,11 +22,15 @@ const ends: ReadonlySet<JobEvent> = new Set([
 /** Ends that come close together are reported together. */
 const tellAfterMs = 5000;
 const rowsAtOnce = 1000;
+/** No run that ends from now on began so many hours ago, and a day more: a sum that was told does not grow any more. */
+const keptHours = Math.ceil(limits.ttlMs.max / hourMs) + 24;
 
 export class Executed {
   readonly #sql: SqlStorage;
   /** The meter that run time is booked on now; undefined for an endpoint without one. */
   readonly #meter: () => number | undefined;
+  /** In which hour old rows were looked for. */
+  #forgotIn: number | undefined;
 
   constructor(sql: SqlStorage, meter: () => number | undefined) {
     this.#sql = sql;
@@ -57,22 +62,23 @@ export class Executed {
   async report(now: number, send: (rows: readonly ExecutedRow[]) => Promise<void>): Promise<void> {
     const due = this.nextDue();
     if (due === undefined || due > now) return;
-    const rows = this.#untold();
+    const rows = this.#untold(rowsAtOnce);
     try {
       await send(rows);
       this.#told(rows);
+      this.#forget(hourOf(now));
     } catch {
       this.#sql.exec("UPDATE executed SET tellAt = ? WHERE tellAt IS NOT NULL", now + tellAfterMs);
     }
   }
 
-  #untold(): ExecutedRow[] {
-    const query = "SELECT meter, hour, worker, ms FROM executed WHERE tellAt IS NOT NULL LIMIT ?";
-    return this.#sql.exec<ExecutedRow>(query, rowsAtOnce).toArray();
+  untold(): ExecutedRow[] {
+    return this.#untold(-1);
   }
 
-  all(): ExecutedRow[] {
-    return this.#sql.exec<ExecutedRow>("SELECT meter, hour, worker, ms FROM executed").toArray();
+  #untold(most: number): ExecutedRow[] {
+    const query = "SELECT meter, hour, worker, ms FROM executed WHERE tellAt IS NOT NULL LIMIT ?";
+    return this.#sql.exec<ExecutedRow>(query, most).toArray();
   }
 
   /** Marks rows as reported, unless they have grown since. */
@@ -81,5 +87,12 @@ export class Executed {
       const query = "UPDATE executed SET tellAt = NULL WHERE meter = ? AND hour = ? AND worker = ? AND ms = ?";
       this.#sql.exec(query, meter, hour, worker, ms);
     }
+  }
+
+  /** Once an hour, since it reads all rows. */
+  #forget(hour: number): void {
+    if (this.#forgotIn === hour) return;
+    this.#forgotIn = hour;
+    this.#sql.exec("DELETE FROM executed WHERE tellAt IS NULL AND hour < ?", hour - keptHours);
   }
 }
