@@ -2,6 +2,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { answersWithinMs } from "../../src/durable/remote.ts";
+import { submissionOf } from "../../src/platform/job-body.ts";
 import { RemoteObjects, type RemoteObjectsDeps } from "../../src/platform/management/remote-objects.ts";
 import * as callers from "../support/callers.ts";
 import { emptyStorage } from "../support/empty-storage.ts";
@@ -85,13 +87,37 @@ describe("attack: an object that never answers", () => {
     await expect(inTime(remote.publicTemplate("abc"))).rejects.toThrow("took too long");
   });
 
-  it("holds up no alarm of a queue, which tells it again", async () => {
+  // Time passes only where a test says so: a ring that waits for the other object does not end.
+  it("holds up no alarm of a queue, which does what is due meanwhile and tells it again", async () => {
     await runInDurableObject(env.ENDPOINT_QUEUE.getByName("default/bare"), async (queue, { storage }) => {
-      storage.sql.exec("INSERT INTO executed VALUES (1, 1, 'w', 1, 0)");
+      const tellAt = () => storage.sql.exec<{ tellAt: number }>("SELECT tellAt FROM executed").one().tellAt;
+      storage.sql.exec("INSERT INTO executed VALUES (1, 1, 'w', 1, 1)");
       Object.assign(queue, { env: { ...env, ...objects } });
-      expect(await inTime(queue.alarm())).toBeUndefined();
-      const [row] = storage.sql.exec<{ tellAt: number }>("SELECT tellAt FROM executed").toArray();
-      expect(row?.tellAt).toBeGreaterThan(0);
+      await queue.alarm();
+      expect(tellAt()).toBe(1);
+      expect(await storage.getAlarm()).toBeGreaterThan(Date.now());
+      const submission = { ...submissionOf({ input: {} }, { sync: false, waitMs: 0, origin: "" }), ttlMs: 1 };
+      await queue.submit(submission);
+      queue.clock = () => Date.now() + 1000;
+      await queue.alarm();
+      expect(storage.sql.exec("SELECT 1 FROM jobs").toArray()).toEqual([]);
+      await vi.advanceTimersByTimeAsync(answersWithinMs.asked);
+      expect(tellAt()).toBeGreaterThan(1);
+    });
+  });
+
+  it("holds up no alarm of an account, which tries the task again", async () => {
+    const warned = vi.spyOn(console, "warn").mockReturnValue();
+    await runInDurableObject(env.ACCOUNT.getByName("north"), async (account, { storage }) => {
+      storage.sql.exec("INSERT INTO duties VALUES ('publish', 'abc', 1, 1)");
+      const spy = vi.spyOn(Object.getPrototypeOf(env.ACCOUNT), "getByName").mockReturnValue(silent);
+      await account.alarm();
+      expect(spy).toHaveBeenCalledOnce();
+      const { dueAt } = storage.sql.exec<{ dueAt: number }>("SELECT dueAt FROM duties").one();
+      expect(dueAt).toBeGreaterThan(Date.now());
+      expect(await storage.getAlarm()).toBe(dueAt);
+      await vi.advanceTimersByTimeAsync(answersWithinMs.asked);
+      expect(warned).toHaveBeenCalledWith(expect.stringContaining("publish"));
     });
   });
 });

@@ -1,7 +1,7 @@
 // A meter's one alarm: when it rings, and what it does then. It awaits its questions to the upstream, which bounds how
 // many run at once. Deliveries, debts, reports and ends for the network's meter run beside it.
+import { BesideAlarm, besideRing } from "../../durable/beside-alarm.ts";
 import { OneAlarm } from "../../durable/one-alarm.ts";
-import { BesideAlarm } from "./beside-alarm.ts";
 import { type BudgetSlices, retryReportMs } from "./budget-slices.ts";
 import { Deliveries } from "./deliveries.ts";
 import type { Endings } from "./endings.ts";
@@ -10,12 +10,11 @@ import type { MeterStores } from "./meter-stores.ts";
 import { dayMs } from "./periods.ts";
 import type { UploadAdmissions } from "./upload-admissions.ts";
 
+const name = "user-meter";
 /** Questions, debts, and ends for the network, of each under way at once. */
 const atOnce = 6;
 /** R2 deletes as many by one call. */
 const filesAtOnce = 1000;
-/** What goes on beside the alarm is mostly done by then. */
-const quickMs = 100;
 /** Clocks of machines differ by less. */
 const toleranceMs = 5_000;
 /** After this long without a sign of the payer, only the operator's settings are kept. */
@@ -49,11 +48,11 @@ export class MeterAlarm {
     const { stores, errands, clock } = meter;
     this.#lastAt = stores.seenAt;
     const ended = () => this.#armBeside();
-    this.#telling = new BesideAlarm(atOnce, ended);
-    this.#paying = new BesideAlarm(atOnce, ended);
-    this.#removing = new BesideAlarm(1, ended);
+    this.#telling = new BesideAlarm(name, atOnce, ended);
+    this.#paying = new BesideAlarm(name, atOnce, ended);
+    this.#removing = new BesideAlarm(name, 1, ended);
     this.#deliveries = new Deliveries({ stores, clock, deliver: (notice) => errands.deliver(notice), ended });
-    this.#alarm = new OneAlarm(ctx, "user-meter", () => this.#ring(), this.#armedAt());
+    this.#alarm = new OneAlarm(ctx, name, () => this.#ring(), this.#armedAt());
   }
 
   arm(): void {
@@ -139,15 +138,14 @@ export class MeterAlarm {
       files: this.#removing.free > 0 ? stores.uploads.claimFiles(now, filesAtOnce) : [],
     }));
     const asked = jobs.map((job) => errands.follow(job));
-    const beside = Promise.all([
+    const beside = besideRing(this.#ctx, [
       ...notices.map((notice) => this.#deliveries.begin(notice)),
       ...debts.map((debt) => this.#paying.begin(errands.pay(debt))),
       ...ends.map((end) => this.#telling.begin(errands.tellNetwork(end))),
       ...(files.length > 0 ? [this.#removing.begin(errands.removeFiles(files))] : []),
       slices.report(clock).finally(() => this.#armBeside()),
     ]);
-    this.#ctx.waitUntil(beside);
-    await Promise.all([...asked, Promise.race([beside, scheduler.wait(quickMs)])]);
+    await Promise.all([...asked, beside]);
   }
 
   /** Deletes all storage, as if the payer had never called. The next row makes the tables again. */

@@ -1,4 +1,5 @@
 // An account as a Durable Object: its stores, and the tasks that bring queues and the catalogue in step with them.
+import { BesideAlarm, besideRing } from "../../durable/beside-alarm.ts";
 import { CheckedObject } from "../../durable/checked-object.ts";
 import { migrate } from "../../durable/migrate.ts";
 import { OneAlarm } from "../../durable/one-alarm.ts";
@@ -15,7 +16,7 @@ import { Ledger, nextFullHour } from "./ledger.ts";
 import type { Pod, PodEvent } from "./pod.ts";
 import type { PodChange, PodFilter, PodIncludes, PodInput } from "./pod-input.ts";
 import { PodStore } from "./pod-store.ts";
-import { Reconciler, type TaskKind } from "./reconciler.ts";
+import { Reconciler, retryMs, type TaskKind } from "./reconciler.ts";
 import type { RegistryAuth } from "./registry-auth.ts";
 import { RegistryAuthStore } from "./registry-auth-store.ts";
 import { RemoteObjects } from "./remote-objects.ts";
@@ -30,6 +31,7 @@ import { VolumeStore } from "./volume-store.ts";
 
 /** A task is tried at once. It falls due all the same, in case the object restarts before it is done. */
 const graceMs = 10_000;
+const tasksAtOnce = 50;
 
 export class Account extends CheckedObject implements AccountCalls, CatalogueCalls {
   readonly #ledger: Ledger;
@@ -44,6 +46,7 @@ export class Account extends CheckedObject implements AccountCalls, CatalogueCal
   readonly #catalogue: Catalogue;
   readonly #name: string;
   readonly #alarm: OneAlarm;
+  readonly #tasks = new BesideAlarm("account", tasksAtOnce, () => this.#arm());
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -244,7 +247,13 @@ export class Account extends CheckedObject implements AccountCalls, CatalogueCal
   /** Rings when the first task is due, or at the next full hour while something runs. */
   #arm(): void {
     const hour = this.#ledger.hasClocks ? nextFullHour(Date.now()) : undefined;
-    this.#alarm.arm(this.#reconciler.nextDue(), hour);
+    this.#alarm.arm(this.#taskDueAt(), hour);
+  }
+
+  /** Where as many are under way as may be, the end of one rings for the next, unless this object dies of it. */
+  #taskDueAt(): number | undefined {
+    const dueAt = this.#reconciler.nextDue();
+    return dueAt !== undefined && this.#tasks.free <= 0 ? Math.max(dueAt, Date.now() + retryMs) : dueAt;
   }
 
   override alarm(): Promise<void> {
@@ -252,8 +261,13 @@ export class Account extends CheckedObject implements AccountCalls, CatalogueCal
   }
 
   async #ring(): Promise<void> {
-    this.#change(() => this.#ledger.accrue(Date.now()));
-    await this.#reconciler.performDue(Date.now());
+    const now = Date.now();
+    const tasks = this.ctx.storage.transactionSync(() => {
+      this.#ledger.accrue(now);
+      return this.#reconciler.claim(now, this.#tasks.free);
+    });
+    const work = tasks.map(({ kind, id }) => this.#tasks.begin(this.#reconciler.perform(kind, id, now)));
+    await besideRing(this.ctx, work);
     this.#arm();
   }
 }

@@ -15,9 +15,7 @@ export interface Task extends Record<string, SqlStorageValue> {
   revision: number;
 }
 
-const retryMs = 10_000;
-/** How many tasks one alarm does before it makes room for calls. */
-const atOnce = 50;
+export const retryMs = 10_000;
 
 export class Reconciler {
   readonly #sql: SqlStorage;
@@ -44,10 +42,13 @@ export class Reconciler {
     return this.#sql.exec<{ at: number | null }>("SELECT MIN(dueAt) AS at FROM duties").one().at ?? undefined;
   }
 
-  async performDue(now: number): Promise<void> {
-    const query = "SELECT kind, id, revision FROM duties WHERE dueAt <= ? ORDER BY dueAt LIMIT ?";
-    const due = this.#sql.exec<Task>(query, now, atOnce).toArray();
-    await Promise.all(due.map(({ kind, id }) => this.perform(kind, id, now)));
+  /** What is due, some of it. It is due again later, in case the object restarts before it is done. */
+  claim(now: number, most: number): Task[] {
+    const query = `
+      UPDATE duties SET dueAt = ? WHERE (kind, id) IN (
+        SELECT kind, id FROM duties WHERE dueAt <= ? ORDER BY dueAt LIMIT ?
+      ) RETURNING kind, id, revision`;
+    return this.#sql.exec<Task>(query, now + retryMs, now, most).toArray();
   }
 
   /** Tells whether the task is done. One that failed is tried again later. */

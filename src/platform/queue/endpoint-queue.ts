@@ -3,6 +3,7 @@
 import type { Health } from "../../contract/job.ts";
 import type { RatedOperation } from "../../contract/rates.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
+import { BesideAlarm, besideRing } from "../../durable/beside-alarm.ts";
 import { CheckedObject } from "../../durable/checked-object.ts";
 import { migrate } from "../../durable/migrate.ts";
 import { OneAlarm } from "../../durable/one-alarm.ts";
@@ -41,6 +42,7 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   readonly #sender: NoticeSender;
   readonly #held = new HeldCalls();
   readonly #alarm: OneAlarm;
+  readonly #telling = new BesideAlarm("endpoint-queue", 1, () => this.#arm());
 
   /** Without built-in workers only real ones serve the endpoint. */
   constructor(ctx: DurableObjectState, env: Env, findModel?: FindPublicModel) {
@@ -288,7 +290,8 @@ export class EndpointQueue extends CheckedObject implements QueueCalls {
   async #ring(): Promise<void> {
     this.#queue.tick();
     this.#sender.send();
-    await this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
+    const told = this.#queue.store.executed.report(this.clock(), (rows) => this.#tellAccount(rows));
+    await besideRing(this.ctx, [this.#telling.begin(told)]);
     this.#arm();
   }
 }

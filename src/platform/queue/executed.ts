@@ -29,6 +29,8 @@ export class Executed {
   readonly #sql: SqlStorage;
   /** The meter that run time is booked on now; undefined for an endpoint without one. */
   readonly #meter: () => number | undefined;
+  /** While a report is under way the next one is due then. */
+  #againAt: number | undefined;
   /** In which hour old rows were looked for. */
   #forgotIn: number | undefined;
 
@@ -55,13 +57,17 @@ export class Executed {
   }
 
   nextDue(): number | undefined {
-    return this.#sql.exec<{ at: number | null }>("SELECT MIN(tellAt) AS at FROM executed").one().at ?? undefined;
+    const at = this.#sql.exec<{ at: number | null }>("SELECT MIN(tellAt) AS at FROM executed").one().at ?? undefined;
+    return at !== undefined && this.#againAt !== undefined ? Math.max(at, this.#againAt) : at;
   }
 
   /** Reports the sums that changed, once the first of them is due. A sum that arrives twice counts once. */
   async report(now: number, send: (rows: readonly ExecutedRow[]) => Promise<void>): Promise<void> {
     const due = this.nextDue();
     if (due === undefined || due > now) return;
+    const isUnderWay = this.#againAt !== undefined;
+    this.#againAt = now + tellAfterMs;
+    if (isUnderWay) return;
     const rows = this.#untold(rowsAtOnce);
     try {
       await send(rows);
@@ -69,6 +75,8 @@ export class Executed {
       this.#forget(hourOf(now));
     } catch {
       this.#sql.exec("UPDATE executed SET tellAt = ? WHERE tellAt IS NOT NULL", now + tellAfterMs);
+    } finally {
+      this.#againAt = undefined;
     }
   }
 
