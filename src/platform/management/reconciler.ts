@@ -20,7 +20,7 @@ export const retryMs = 10_000;
 export class Reconciler {
   readonly #sql: SqlStorage;
   readonly #perform: (task: Task) => Promise<void>;
-  /** Tasks on the same thing run one after the other, so that the latest state wins. */
+  /** By the thing's id. Tasks on the same one run one after the other, whatever they do, so that the latest state wins. */
   readonly #turns = new Map<string, Promise<boolean>>();
 
   constructor(sql: SqlStorage, perform: (task: Task) => Promise<void>) {
@@ -53,11 +53,10 @@ export class Reconciler {
 
   /** Tells whether the task is done. One that failed is tried again later. */
   perform(kind: TaskKind, id: string, now: number): Promise<boolean> {
-    const key = `${kind}/${id}`;
-    const turn = (this.#turns.get(key) ?? Promise.resolve(true)).then(() => this.#try(kind, id, now));
-    this.#turns.set(key, turn);
+    const turn = (this.#turns.get(id) ?? Promise.resolve(true)).then(() => this.#try(kind, id, now));
+    this.#turns.set(id, turn);
     return turn.finally(() => {
-      if (this.#turns.get(key) === turn) this.#turns.delete(key);
+      if (this.#turns.get(id) === turn) this.#turns.delete(id);
     });
   }
 
