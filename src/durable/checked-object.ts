@@ -16,13 +16,17 @@ export interface ObjectChecked {
 }
 
 export abstract class CheckedObject extends DurableObject<Env> {
-  /** Leaves nothing behind. */
+  #checks = 0;
+
+  /** Leaves nothing behind. Several at once have a key each. */
   async selfcheck(written: string, asksPlace: boolean): Promise<ObjectChecked> {
     const { storage } = this.ctx;
-    await storage.put(checkKey, written);
+    this.#checks += 1;
+    const key = `${checkKey}/${this.#checks}`;
+    await storage.put(key, written);
     await storage.sync();
-    const read = await storage.get<string>(checkKey);
-    await storage.delete(checkKey);
+    const read = await storage.get<string>(key);
+    await storage.delete(key);
     const place = asksPlace ? await placeOfHere() : undefined;
     return { ok: read === written, ...(place !== undefined && { place }) };
   }
