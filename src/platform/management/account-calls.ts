@@ -58,7 +58,7 @@ export interface AccountCalls {
   createRegistryAuth(auth: RegistryAuth, username: string): RegistryAuth | Refusal;
   deleteRegistryAuth(id: string): Removed | Refusal;
 
-  sumUp(question: BillingQuestion): Sum[];
+  sumUp(question: BillingQuestion): readonly Sum[] | Refusal;
   recordExecuted(endpoint: string, executed: readonly ExecutedRow[]): void;
 
   recordSpent(endpoint: string, microUsd: number): void;

@@ -210,7 +210,7 @@ export class Account extends CheckedObject implements AccountCalls, CatalogueCal
   }
 
   /** Sums over the booked hours. Everything that runs is counted up to now. */
-  sumUp({ startTime, endTime = Date.now(), defaultSpanMs, ...question }: BillingQuestion): Sum[] {
+  sumUp({ startTime, endTime = Date.now(), defaultSpanMs, ...question }: BillingQuestion): readonly Sum[] | Refusal {
     this.#change(() => this.#ledger.accrue(Date.now()));
     return sumUp(this.ctx.storage.sql, { ...question, from: startTime ?? endTime - defaultSpanMs, to: endTime });
   }

@@ -1,5 +1,6 @@
 // Sums over the kept hours, in the buckets and groups that a question asks for.
 import { hourMs, hourOf } from "../hours.ts";
+import type { Refusal } from "../queue/views.ts";
 import { amountSql, type Kind } from "./ledger.ts";
 
 export const bucketSizes = ["hour", "day", "week", "month", "year"] as const;
@@ -44,8 +45,18 @@ export interface Sum extends Record<string, SqlStorageValue> {
   gb: number;
 }
 
+/** What one call between objects carries, and a Worker holds, with much to spare. */
+export const mostSums = 50_000;
+const tooMany: Refusal = {
+  refused: "INVALID_REQUEST",
+  detail: `startTime: that is more than ${mostSums} records: ask about less time, or in larger buckets by bucketSize`,
+};
+
 /** Hours that lie in the asked time at least in part count whole. */
-export function sumUp(sql: SqlStorage, { kind, from, to, bucketSize, grouping, only }: Question): Sum[] {
+export function sumUp(
+  sql: SqlStorage,
+  { kind, from, to, bucketSize, grouping, only }: Question,
+): readonly Sum[] | Refusal {
   const asked = Object.entries(only).flatMap(([column, values]) => (values ? [{ column, values }] : []));
   const tests = asked.map(({ column, values }) => ` AND m.${column} IN (${values.map(() => "?").join(", ")})`);
   const group = (grouping && groupSql[kind][grouping]) ?? "''";
@@ -56,7 +67,8 @@ export function sumUp(sql: SqlStorage, { kind, from, to, bucketSize, grouping, o
       FROM usage u JOIN meters m ON m.key = u.meter
       WHERE u.kind = ? AND u.hour >= ? AND u.hour < ?${tests.join("")}
       GROUP BY 1, 2, m.resource
-    ) GROUP BY 1, 2 ORDER BY 1, 2`;
+    ) GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?`;
   const values = asked.flatMap(({ values }) => values);
-  return sql.exec<Sum>(query, kind, hourOf(from), Math.ceil(to / hourMs), ...values).toArray();
+  const sums = sql.exec<Sum>(query, kind, hourOf(from), Math.ceil(to / hourMs), ...values, mostSums + 1).toArray();
+  return sums.length > mostSums ? tooMany : sums;
 }

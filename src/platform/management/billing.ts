@@ -1,5 +1,6 @@
 // Billing: what ran and what it came to, by the kept hours.
 import * as z from "zod";
+import { orThrow } from "../answers.ts";
 import { hourMs } from "../hours.ts";
 import type { PlatformRoute } from "../platform-route.ts";
 import type { BillingQuestion } from "./account-calls.ts";
@@ -81,7 +82,7 @@ async function answerRun(
   question: Pick<BillingQuestion, "kind" | "only"> & { readonly grouping: Grouping },
   span: Span,
 ): Promise<Response> {
-  const sums = await records().sumUp({ ...spanOf(span), ...question });
+  const sums = orThrow(await records().sumUp({ ...spanOf(span), ...question }));
   const record = (sum: Sum) => ({
     amount: usd(sum.microUsd),
     time: timeOf(sum),
@@ -128,7 +129,7 @@ export const billingRoutes: readonly PlatformRoute[] = [
       answer: z.array(volumeRecordSchema),
     },
     async ({ records }, { query: span }) => {
-      const sums = await records().sumUp({ ...spanOf(span), kind: "volume", grouping: undefined, only: {} });
+      const sums = orThrow(await records().sumUp({ ...spanOf(span), kind: "volume", grouping: undefined, only: {} }));
       return Response.json(
         sums.map((sum) => ({
           amount: usd(sum.microUsd),

@@ -2,6 +2,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { mostSums } from "../../../src/platform/management/billing-report.ts";
 import { Executed } from "../../../src/platform/queue/executed.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ask, endpoint, type Json, pod, refused, send, template, volume } from "./management-client.ts";
@@ -235,6 +236,24 @@ describe("a question", () => {
     const records = await bill("pods", "bucketSize=day");
     expect(records[0]?.time).toBe(iso(midnight + 9 * 24 * hour));
     expect(records).toHaveLength(31);
+  });
+
+  it("that more records answer than one call carries is refused, and answered once it is narrower", async () => {
+    const { id } = await pod("north");
+    await runInDurableObject(env.ACCOUNT.getByName("north"), (_, { storage: { sql } }) => {
+      const { key } = sql.exec<{ key: number }>("SELECT key FROM meters").one();
+      sql.exec(
+        `WITH RECURSIVE hours(hour) AS (SELECT 1 UNION ALL SELECT hour + 1 FROM hours WHERE hour <= ?)
+         INSERT INTO usage SELECT 'pod', hour, ?, '', 1 FROM hours`,
+        mostSums,
+        key,
+      );
+    });
+    const all = "bucketSize=hour&grouping=podId&startTime=1970-01-01T00:00:00Z&endTime=2000-01-01T00:00:00Z";
+    expect(await refused("north", "INVALID_REQUEST", "GET", `/billing/pods?${all}`)).toMatch(/^startTime.*bucketSize/);
+    const [first, ...others] = await bill("pods", all.replace("hour", "year"));
+    expect(first).toMatchObject({ podId: id, time: "1970-01-01T00:00:00.000Z" });
+    expect(others.length).toBeGreaterThan(3);
   });
 
   it.each([
