@@ -1,9 +1,11 @@
 // The document tells of every route that is mounted, and of no other; and it is one that tools can read.
 /// <reference types="vite/types/importMeta.d.ts" />
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import manifest from "../package.json";
 import { app, routes } from "../src/app.ts";
+import { errors } from "../src/errors.ts";
 import { operationNames } from "../src/gateway/identity/operations.ts";
+import { isolate, send } from "./support/callers.ts";
 import { emptyStorage } from "./support/empty-storage.ts";
 import { call } from "./support/front-door.ts";
 import { type Schema, type Schemas, schemaFaults } from "./support/json-schema.ts";
@@ -142,6 +144,63 @@ describe("a real answer", () => {
       await told("POST", described, answering);
       expect((await answering).status).toBe(status);
     }
+  });
+
+  const atEndpoint = "/platform/v2/{endpoint}";
+  const taking = ["nothing", "ENDPOINT_NOT_FOUND", "RATE_LIMITED", "UNAVAILABLE"] as const;
+  const [, ...pinging] = taking;
+  const telling = ["JOB_NOT_FOUND", "JOB_NOT_HELD", "QUEUE_FULL", "UNAVAILABLE"] as const;
+  const asking = ["ENDPOINT_NOT_FOUND", "RATE_LIMITED", "QUEUE_FULL", "UNAVAILABLE"] as const;
+  it.each([
+    ["GET", "job-take/w1", `${atEndpoint}/job-take/{worker}`, taking],
+    ["GET", "job-take-batch/w1", `${atEndpoint}/job-take-batch/{worker}`, taking],
+    ["GET", "job-stop/w1", `${atEndpoint}/job-stop/{worker}`, taking],
+    ["GET", "ping/w1", `${atEndpoint}/ping/{worker}`, pinging],
+    ["POST", "job-done/w1/abc", `${atEndpoint}/job-done/{worker}/{job}`, telling],
+    ["POST", "job-stream/w1/abc", `${atEndpoint}/job-stream/{worker}/{job}`, telling],
+    ["GET", "openai/v1/models", `${atEndpoint}/openai/{route}`, asking],
+    ["POST", "openai/v1/completions", `${atEndpoint}/openai/{route}`, asking],
+  ] as const)("of %s %s has the status of what the queue says, as the document does", async (...row) => {
+    const [method, path, described, words] = row;
+    vi.spyOn(console, "warn").mockReturnValue();
+    for (const word of words) {
+      const says = async () => {
+        if (word === "UNAVAILABLE") throw Object.assign(new Error("overloaded"), { overloaded: true });
+        return word === "nothing" ? [] : { refused: word, detail: "no" };
+      };
+      const queue = new Proxy({}, { get: () => says });
+      const within = isolate({ ENDPOINTS: "bare", ENDPOINT_QUEUE: { getByName: () => queue } });
+      const body = method === "POST" ? { output: 1 } : undefined;
+      const answering = send(within, method, `/platform/v2/bare/${path}`, { key: testSettings.PLATFORM_API_KEY, body });
+      await told(method, described, answering);
+      expect((await answering).status).toBe(word === "nothing" ? 204 : errors[word].status);
+    }
+  });
+
+  it.each([
+    ["job-done/w1/abc", `${atEndpoint}/job-done/{worker}/{job}`],
+    ["job-stream/w1/abc", `${atEndpoint}/job-stream/{worker}/{job}`],
+    ["openai/v1/completions", `${atEndpoint}/openai/{route}`],
+  ])("of POST %s has a status that the document names, whatever the body", async (path, described) => {
+    for (const [status, body, headers] of [
+      [400, "{", {}],
+      [400, "[]", {}],
+      [413, "{}", { "Content-Length": String(64 * 1024 * 1024) }],
+      [415, "{}", { "Content-Encoding": "gzip" }],
+    ] as const) {
+      const within = isolate({ ENDPOINTS: "bare" });
+      const sent = { key: testSettings.PLATFORM_API_KEY, body, headers };
+      const answering = send(within, "POST", `/platform/v2/bare/${path}`, sent);
+      await told("POST", described, answering);
+      expect((await answering).status).toBe(status);
+    }
+  });
+
+  it.each(["GET", "POST"])("of %s of what is no route of OpenAI's is 404, as the document says", async (method) => {
+    const key = testSettings.PLATFORM_API_KEY;
+    const answering = ask(key, method, `/platform/v2/${text}/openai/models`, method === "POST" ? chat : undefined);
+    await told(method, `${atEndpoint}/openai/{route}`, answering);
+    expect((await answering).status).toBe(404);
   });
 
   it("of the list of jobs has an id in each row, that of an OpenAI call, too", async () => {

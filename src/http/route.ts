@@ -89,9 +89,9 @@ function operationOf<P extends Schema, Q extends Schema, B extends Schema>({
 }: Statement<P, Q, B>): Operation {
   const { path, query, body, errors = [], ...others } = statement;
   const implied: ErrorCode[] = [];
-  if (params || query || json) implied.push("INVALID_REQUEST");
-  if (json) implied.push(...bodyErrors);
   const taken = json ?? body;
+  if (params || query || taken) implied.push("INVALID_REQUEST");
+  if (taken) implied.push(...bodyErrors);
   return {
     ...others,
     path: path.replaceAll(/:(\w+)(\{[^}]*\})?/g, "{$1}"),

@@ -1,7 +1,6 @@
 // The job interface: run, follow, steer. Each route with its guards, in one statement.
 import { followMethods, jobOperationsAt } from "../contract/job-operations.ts";
 import { limits } from "../contract/limits.ts";
-import { bodyErrors } from "../http/body-problem.ts";
 import { answerJob, orThrow } from "./answers.ts";
 import { authenticate } from "./auth.ts";
 import { inCredit } from "./credits.ts";
@@ -20,7 +19,7 @@ const endpointErrors = [
   "UNAVAILABLE",
 ] as const;
 const jobErrors = [...endpointErrors, "JOB_NOT_FOUND"] as const;
-const submitErrors = [...endpointErrors, ...bodyErrors, "NO_CREDITS", "QUEUE_FULL", "UPSTREAM_TIMEOUT"] as const;
+const submitErrors = [...endpointErrors, "NO_CREDITS", "QUEUE_FULL", "UPSTREAM_TIMEOUT"] as const;
 
 const guards = [authenticate, knownEndpoint];
 const paidGuards = [...guards, inCredit];

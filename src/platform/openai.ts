@@ -180,7 +180,18 @@ const relayed = {
   access: "platform",
   answer: z.looseObject({}),
   errorShape: "openai",
-  errors: ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "RATE_LIMITED", "INVALID_JSON", "QUEUE_FULL", "MODEL_FAILED"],
+  errors: [
+    "UNAUTHORIZED",
+    "INVALID_REQUEST",
+    "ENDPOINT_NOT_FOUND",
+    "NOT_FOUND",
+    "JOB_NOT_FOUND",
+    "RATE_LIMITED",
+    "QUEUE_FULL",
+    "MODEL_FAILED",
+    "UNAVAILABLE",
+    "UPSTREAM_TIMEOUT",
+  ],
 } as const;
 
 export const openaiRoutes: readonly PlatformRoute[] = [

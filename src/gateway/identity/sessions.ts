@@ -3,7 +3,6 @@
 import * as z from "zod";
 import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
-import { bodyErrors } from "../../http/body-problem.ts";
 import { readSmallJson } from "../../http/small-body.ts";
 import type { Call } from "../call.ts";
 import { gatewayRoute } from "../gateway-route.ts";
@@ -40,14 +39,7 @@ export const sessionRoutes = [
       access: "public",
       body: bodySchema,
       answer: issuedSchema,
-      errors: [
-        ...bodyErrors,
-        "INVALID_REQUEST",
-        "ANONYMOUS_OFF",
-        "TURNSTILE_FAILED",
-        "FORBIDDEN",
-        "TURNSTILE_UNAVAILABLE",
-      ],
+      errors: ["ANONYMOUS_OFF", "TURNSTILE_FAILED", "FORBIDDEN", "TURNSTILE_UNAVAILABLE"],
     },
     [],
     async (call) => {

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
 import { Problem } from "../../errors.ts";
-import { bodyErrors, bodyProblem } from "../../http/body-problem.ts";
+import { bodyProblem } from "../../http/body-problem.ts";
 import type { SecretSearch } from "../../json/secret-search.ts";
 import type { Call } from "../call.ts";
 import { type GatewayRoute, gatewayRoute } from "../gateway-route.ts";
@@ -34,7 +34,7 @@ export function hookRoutes(findUpstream: FindUpstream): GatewayRoute[] {
         access: "upstream",
         body: noticeSchema,
         answer: z.object({ received: z.literal(true) }),
-        errors: [...bodyErrors, "INVALID_REQUEST", "NOT_FOUND", "JOB_NOT_FOUND"],
+        errors: ["NOT_FOUND", "JOB_NOT_FOUND"],
       },
       [],
       async (call) => {

@@ -79,7 +79,7 @@ export function jobRoutes(findUpstream: FindUpstream): GatewayRoute[] {
         summary: "What a job would reserve. It is checked as `run` checks it, and not started",
         body: jobRequestSchema,
         answer: estimateSchema,
-        errors: [...callerErrors, ...modelErrors, ...bodyErrors, "INVALID_REQUEST", "RATE_LIMITED"],
+        errors: [...callerErrors, ...modelErrors, "RATE_LIMITED"],
       },
       asUser("estimate"),
       estimate,

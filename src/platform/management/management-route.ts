@@ -1,8 +1,7 @@
 // The routes of the management interface: each is one statement with its handler. All stand behind the account's key.
 import * as z from "zod";
 import type { Remote } from "../../durable/remote.ts";
-import { describeFaults, type ErrorCode, Problem } from "../../errors.ts";
-import { bodyErrors } from "../../http/body-problem.ts";
+import { describeFaults, Problem } from "../../errors.ts";
 import { errorsOf } from "../../http/call-route.ts";
 import type { Said, Statement } from "../../http/route.ts";
 import { authenticate } from "../auth.ts";
@@ -57,12 +56,11 @@ export function managementRoute<
   handle: (call: ManagementCall, said: ManagementSaid<P, Q, B>) => Response | Promise<Response>,
 ): PlatformRoute {
   const { body, errors = [], ...others } = statement;
-  const ofBody: readonly ErrorCode[] = body ? bodyErrors : [];
   const whole = {
     ...others,
     access: "platform",
     path: `${managementPath}${statement.path}`,
-    errors: [...always, ...errors, ...ofBody],
+    errors: [...always, ...errors],
     ...(body && { body }),
   } as Statement<P, Q, undefined>;
   return route(whole, guards, async (call, said) => {

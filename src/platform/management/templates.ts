@@ -58,7 +58,7 @@ export const templateRoutes = [
   ...changeRoutes(template, {
     summary: "Change a template",
     body: templateUpdateSchema,
-    errors: ["NAME_TAKEN", "IN_USE"],
+    errors: ["NAME_TAKEN"],
     act: ({ records }, id, change) => records().updateTemplate(id, change),
   }),
 ];

@@ -1,7 +1,6 @@
 // The worker protocol: unmodified workers of the real service take jobs here and bring results.
 import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
-import { bodyErrors } from "../../http/body-problem.ts";
 import { flows, orThrow, type Piece, splice, spliceFlowing } from "../answers.ts";
 import { authenticate } from "../auth.ts";
 import { type EndpointCall, endpointPath, endpointRoute } from "../endpoint-call.ts";
@@ -26,13 +25,20 @@ const pingSchema = z.object({
 });
 
 const guards = [authenticate, knownEndpoint];
-const errors = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "INVALID_REQUEST"] as const;
+const errors = ["UNAUTHORIZED", "ENDPOINT_NOT_FOUND", "INVALID_REQUEST", "UNAVAILABLE"] as const;
 const answer = z.looseObject({});
-const polling = { access: "platform", method: "get", params: workerSchema, answer, errors } as const;
+const asking = {
+  access: "platform",
+  method: "get",
+  params: workerSchema,
+  answer,
+  errors: [...errors, "RATE_LIMITED"],
+} as const;
+const polling = { ...asking, otherStatuses: [204] } as const;
 const telling = {
-  ...polling,
+  ...asking,
   method: "post",
-  errors: [...errors, ...bodyErrors, "JOB_NOT_FOUND", "JOB_NOT_HELD"],
+  errors: [...errors, "JOB_NOT_FOUND", "JOB_NOT_HELD", "QUEUE_FULL"],
 } as const;
 
 export const workerRoutes: readonly PlatformRoute[] = [
@@ -103,7 +109,7 @@ export const workerRoutes: readonly PlatformRoute[] = [
     },
   ),
   endpointRoute(
-    { ...polling, path: `${endpointPath}/ping/:worker`, summary: "Still here", query: pingSchema },
+    { ...asking, path: `${endpointPath}/ping/:worker`, summary: "Still here", query: pingSchema },
     guards,
     async ({ queue }, { params: { worker }, query }) => {
       const jobs = query.job_id.split(",").filter(Boolean);
