@@ -1,5 +1,6 @@
 // The settings one by one: what a var or a secret of each name may be, and what is read from it.
 import * as z from "zod";
+import { microUsd } from "./micro-usd.ts";
 
 /** The plans that there are without the operator. The last one is there on a developer's machine alone. */
 export const builtInPlanNames = ["anonymous", "free", "pro", "unlimited", "developer"] as const;
@@ -32,7 +33,7 @@ const usd = text.pipe(
   z
     .string()
     .regex(/^\d{1,9}(\.\d{1,6})?$/, "expected an amount in USD, such as 25 or 0.50")
-    .transform((value) => Math.round(Number(value) * 1e6))
+    .transform((value) => microUsd(Number(value)))
     .optional(),
 );
 /** In its normal form, so that a scheme in capitals is no way around the checks below. */

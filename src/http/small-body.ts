@@ -23,7 +23,7 @@ export async function readBounded(
 }
 
 /** The value that the bytes spell; undefined when they are no JSON in UTF-8. No JSON text spells undefined. */
-export function parseJson(bytes: Uint8Array): unknown {
+export function tryParseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch {
@@ -37,7 +37,7 @@ export async function readSmallJson<T extends z.ZodType>(request: Request, schem
   const read = await readWhole(request, smallBytes);
   if ("fault" in read) throw bodyProblem(read.fault, smallBytes);
   const { bytes } = read;
-  const value = bytes.byteLength === 0 ? {} : parseJson(bytes);
+  const value = bytes.byteLength === 0 ? {} : tryParseJson(bytes);
   if (value === undefined) throw new Problem("INVALID_JSON", "The body is not JSON in UTF-8.");
   const checked = z.safeParse(schema, value);
   if (!checked.success) throw new Problem("INVALID_REQUEST", describeFaults(checked.error.issues));

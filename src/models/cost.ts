@@ -1,6 +1,8 @@
 // Reads the cost that an answer states. A cost far above the estimate is believed, an impossible one is not.
+import { isObject } from "../json/is-object.ts";
+import { microUsd } from "../micro-usd.ts";
 import type { TokenPrice } from "./model.ts";
-import { microUsd, type Price } from "./money.ts";
+import type { Price } from "./money.ts";
 
 /** Media answers are an object, text answers an array of objects, OpenAI-like bodies an object with `usage`. */
 export function costOf(output: unknown, price: Price): number | undefined {
@@ -46,5 +48,3 @@ const sum = (counts: (number | undefined)[]): number | undefined =>
   counts.reduce((total, count) => (total === undefined || count === undefined ? undefined : total + count), 0);
 
 type Answer = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Answer => typeof value === "object" && value !== null;

@@ -1,4 +1,5 @@
 // How models are paid: each price as documented, turned into what to reserve for an input. Micro-USD, whole numbers.
+import { microUsd } from "../micro-usd.ts";
 import { type ListedPrice, type ModelInput, type TokenPrice, Unread } from "./model.ts";
 import { isCount } from "./multipliers.ts";
 
@@ -18,8 +19,6 @@ export interface Price {
 type Rate = number | { readonly field: string; readonly usd: Readonly<Record<string, number>> };
 
 const MILLION = 1_000_000;
-
-export const microUsd = (usd: number): number => Math.round(usd * MILLION);
 
 /** `rates("resolution", { "720p": 0.02, "1080p": 0.04 })` */
 export const rates = (field: string, usd: Readonly<Record<string, number>>): Rate => ({ field, usd });

@@ -1,9 +1,10 @@
 // Credits of accounts: what public models cost is taken from them, and at zero no more calls are let in.
 import { repeated } from "../durable/remote.ts";
 import { nameOfFault, Problem } from "../errors.ts";
-import { parseJson } from "../http/small-body.ts";
+import { tryParseJson } from "../http/small-body.ts";
 import { BoundedMemory } from "../isolate/bounded-memory.ts";
 import { concat } from "../json/concat.ts";
+import { isObject } from "../json/is-object.ts";
 import { findModel, type Model, type ModelInput, readChat, reserveChat } from "../models/index.ts";
 import { everyAccount } from "../settings.ts";
 import type { EndpointCall } from "./endpoint-call.ts";
@@ -81,7 +82,7 @@ export class Debits {
 
   #read(range: PayloadRange): unknown {
     if (range.to - range.from > mostRead) return undefined;
-    return parseJson(concat([...this.#deps.payloads().read(range)]));
+    return tryParseJson(concat([...this.#deps.payloads().read(range)]));
   }
 
   /** The sum only grows: what was not heard is made good by the next word, or when the queue wakes. */
@@ -96,11 +97,7 @@ export class Debits {
 }
 
 function eventsIn(text: string): unknown[] {
-  return text.split("\n").map((line) => parseJson(new TextEncoder().encode(line.replace(/^data: */, ""))));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
+  return text.split("\n").map((line) => tryParseJson(new TextEncoder().encode(line.replace(/^data: */, ""))));
 }
 
 function logUntold(error: unknown): void {

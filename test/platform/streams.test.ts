@@ -27,6 +27,7 @@ describe("a chunk", () => {
       { output: { text: ["a"] }, metrics: { running: 1 } },
     ],
     ["what measures nothing", { metrics: null }, { output: { metrics: null } }],
+    ["a list of that name", { metrics: [1] }, { output: { metrics: [1] } }],
   ])("of %s is one item", (_, output, item) => {
     expect(split(output).map(decode)).toEqual([item]);
   });

@@ -1,8 +1,9 @@
 // `/admin/budget`: the ceiling of the whole app, what of it is spent, and what is leased.
 import * as z from "zod";
+import { microUsd } from "../../micro-usd.ts";
 import { gatewayRoute } from "../gateway-route.ts";
 import { tellCeiling } from "../operator-settings/ceiling.ts";
-import { microUsd, usdSchema } from "../operator-settings/rules.ts";
+import { usdSchema } from "../operator-settings/rules.ts";
 import { microUsdAsUsd } from "../quota/amounts.ts";
 import type { BudgetState, RecountedDay } from "../quota/budget.ts";
 import { budgetOf, orUnavailable } from "../quota/meter-stub.ts";

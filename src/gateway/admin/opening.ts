@@ -1,7 +1,7 @@
 // An endpoint that the operator makes over `/v1` may be opened to users in the same call; else the log says how to open it.
 
 import { describeFaults, nameOfFault, Problem } from "../../errors.ts";
-import { parseJson } from "../../http/small-body.ts";
+import { tryParseJson } from "../../http/small-body.ts";
 import { isObject } from "../../json/is-object.ts";
 import type { Call } from "../call.ts";
 import { askControl } from "../operator-settings/control-reader.ts";
@@ -17,7 +17,7 @@ export interface Opening {
 
 /** What the body of `POST /endpoints` says of users. */
 export function readOpening(body: Uint8Array): Opening {
-  const { passthrough, maxUsd, ...others } = (parseJson(body) ?? {}) as Record<string, unknown>;
+  const { passthrough, maxUsd, ...others } = (tryParseJson(body) ?? {}) as Record<string, unknown>;
   if (passthrough === undefined && maxUsd === undefined) return { body, value: undefined };
   const { data: value, error } = switchSchema.safeParse({ passthrough, maxUsd });
   if (error) throw new Problem("INVALID_REQUEST", describeFaults(error.issues));
@@ -27,7 +27,7 @@ export function readOpening(body: Uint8Array): Opening {
 /** The endpoint is there whatever becomes of this. */
 export async function openMade({ env }: Call, made: Response, value: ModelSwitch | undefined): Promise<Response> {
   const bytes = new Uint8Array(await made.arrayBuffer());
-  const endpoint = parseJson(bytes);
+  const endpoint = tryParseJson(bytes);
   const { data: id } = modelNameSchema.safeParse(isObject(endpoint) ? endpoint["id"] : undefined);
   const asItCame = new Response(bytes.byteLength > 0 ? bytes : null, made);
   if (!value?.passthrough) {

@@ -2,13 +2,14 @@
 import * as z from "zod";
 import { repeated } from "../../durable/remote.ts";
 import { Problem } from "../../errors.ts";
+import { microUsd } from "../../micro-usd.ts";
 import type { Call } from "../call.ts";
 import { gatewayRoute } from "../gateway-route.ts";
 import { isUserId, readPayer } from "../identity/owners.ts";
 import { readControl } from "../operator-settings/control-reader.ts";
 import { demandKnown } from "../operator-settings/known-names.ts";
 import { plansOf } from "../operator-settings/plans.ts";
-import { microUsd, planNameSchema, rulesSchema, units } from "../operator-settings/rules.ts";
+import { planNameSchema, rulesSchema, units } from "../operator-settings/rules.ts";
 import { changed, type Grant, type SettingsChange } from "../quota/account-settings.ts";
 import { microUsdAsUsd } from "../quota/amounts.ts";
 import { meterOf, orUnavailable } from "../quota/meter-stub.ts";

@@ -5,7 +5,7 @@
 import { createLocalJWKSet, errors, type JWSHeaderParameters } from "jose";
 import * as z from "zod";
 import { Problem } from "../../errors.ts";
-import { parseJson, readBounded } from "../../http/small-body.ts";
+import { readBounded, tryParseJson } from "../../http/small-body.ts";
 import { isRecent } from "../../isolate/recent.ts";
 
 export type Fetch = (request: Request) => Promise<Response>;
@@ -80,7 +80,7 @@ export class KeySet {
     if (!answer.ok) throw new Error(`answered ${answer.status}`);
     const bytes = await readBounded(answer.body, maxBytes);
     if (!bytes) throw new Error(`is larger than ${maxBytes} bytes`);
-    return jwksSchema.parse(parseJson(bytes));
+    return jwksSchema.parse(tryParseJson(bytes));
   }
 }
 

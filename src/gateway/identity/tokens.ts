@@ -1,6 +1,7 @@
 // Tokens that the app's backend has us mint for its users: what they may say, and what they are worth.
 import * as z from "zod";
-import { microUsd, modelNameSchema, planNameSchema, rulesSchema, usdSchema } from "../operator-settings/rules.ts";
+import { microUsd } from "../../micro-usd.ts";
+import { modelNameSchema, planNameSchema, rulesSchema, usdSchema } from "../operator-settings/rules.ts";
 import { operationNames } from "./operations.ts";
 import { defaultLifetimeSeconds, maxLifetimeSeconds, type Signed, signOwn, verifyOwn } from "./own-jwt.ts";
 import { isUserId, userOwner } from "./owners.ts";

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Config } from "../../config.ts";
 import { isAllowedOrigin } from "../../http/cors.ts";
-import { parseJson, readBounded } from "../../http/small-body.ts";
+import { readBounded, tryParseJson } from "../../http/small-body.ts";
 import type { Fetch } from "./jwks.ts";
 
 const siteverify = "https://challenges.cloudflare.com/turnstile/v0/siteverify";
@@ -44,7 +44,7 @@ async function ask({ secret, response, address }: Challenge, fetch: Fetch) {
   const signal = AbortSignal.timeout(timeoutMs);
   const answer = await fetch(new Request(siteverify, { method: "POST", headers, body, redirect: "manual", signal }));
   const bytes = await readBounded(answer.body, maxBytes);
-  return verdictSchema.parse(bytes && parseJson(bytes));
+  return verdictSchema.parse(bytes && tryParseJson(bytes));
 }
 
 /** The hosts of the pages that may call; where none is named, the gateway's own. */

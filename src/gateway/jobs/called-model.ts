@@ -1,9 +1,9 @@
 // Which model a call is for: one of the catalog, or an endpoint that the operator opened at a price.
 import { Problem } from "../../errors.ts";
+import { microUsd } from "../../micro-usd.ts";
 import { findModel } from "../../models/index.ts";
 import type { Model } from "../../models/model.ts";
 import type { ControlView } from "../operator-settings/control-view.ts";
-import { microUsd } from "../operator-settings/rules.ts";
 
 export interface CalledModel {
   readonly name: string;

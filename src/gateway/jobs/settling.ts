@@ -1,6 +1,7 @@
 // Reads a job's end out of an answer, and tells the payer's meter of it, once per isolate.
 import { isFinal, isJobState } from "../../contract/states.ts";
 import { BoundedMemory } from "../../isolate/bounded-memory.ts";
+import { microUsd } from "../../micro-usd.ts";
 import type { Ending } from "../quota/metering.ts";
 import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { admittedAt } from "./admission-id.ts";
@@ -46,7 +47,7 @@ function duration(ms: number | undefined): number {
 export function costOf(output: unknown, { model }: CalledModel): number | undefined {
   if (model) return model.costOf(output, {});
   const cost = typeof output === "object" && output !== null && "cost" in output ? output.cost : undefined;
-  const micro = typeof cost === "number" ? Math.round(cost * 1e6) : Number.NaN;
+  const micro = typeof cost === "number" ? microUsd(cost) : Number.NaN;
   return Number.isSafeInteger(micro) && micro >= 0 ? micro : undefined;
 }
 

@@ -4,7 +4,7 @@ import { balancedErrors, balancedStatements } from "../../contract/balanced.ts";
 import { limits } from "../../contract/limits.ts";
 import { type ErrorCode, Problem } from "../../errors.ts";
 import { type Passed, passOn } from "../../http/passage.ts";
-import { parseJson, readBounded } from "../../http/small-body.ts";
+import { readBounded, tryParseJson } from "../../http/small-body.ts";
 import { statedLength } from "../../json/byte-reader.ts";
 import { type GatewayRoute, gatewayRoutesFor } from "../gateway-route.ts";
 import { newAdmission } from "../jobs/admission-id.ts";
@@ -124,7 +124,7 @@ async function balancerRefusal(response: Response): Promise<Response> {
   if (status === 524) throw new Problem("WORKER_TOO_SLOW", "The worker took too long.");
   if (!/^application\/json\b/i.test(headers.get("Content-Type") ?? "")) return response;
   const bytes = await readBounded(response.body, saidBytes);
-  const said = bytes && (parseJson(bytes) as { error?: string; code?: string } | null | undefined);
+  const said = bytes && (tryParseJson(bytes) as { error?: string; code?: string } | null | undefined);
   const own = balancedErrors.find((code) => code === said?.code);
   const code = own ?? codes[said?.error ?? ""] ?? (status === 404 ? "MODEL_NOT_FOUND" : undefined);
   if (code) throw new Problem(code, said?.error ?? "There is no such endpoint.");

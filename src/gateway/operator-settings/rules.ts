@@ -51,7 +51,3 @@ export function modelsOf(rule: Rule): readonly string[] | undefined {
 }
 
 export const rulesSchema = z.array(ruleSchema).max(20);
-
-export function microUsd(usd: number): number {
-  return Math.round(usd * 1e6);
-}

@@ -1,5 +1,6 @@
 // How much of each rule is used, by the meter's counters.
-import { microUsd, modelsOf, type Rule } from "../operator-settings/rules.ts";
+import { microUsd } from "../../micro-usd.ts";
+import { modelsOf, type Rule } from "../operator-settings/rules.ts";
 import { type Account, windowKey } from "./account.ts";
 import { type AppliedRule, appliedRules, type RuleTarget } from "./applied-rules.ts";
 import type { Counters } from "./counters.ts";

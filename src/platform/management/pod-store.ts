@@ -1,20 +1,12 @@
 // The account's Pods: records with a price and a clock.
+import { microUsd } from "../../micro-usd.ts";
 import type { Refusal } from "../queue/views.ts";
 import { defaultPorts, refer } from "./fields.ts";
 import type { Circumstances, Ledger } from "./ledger.ts";
 import { lockedOut, type Pod, type PodEvent, type PodMove, podMoves, statusChange } from "./pod.ts";
 import { whereOf } from "./pod-filter.ts";
 import type { PodChange, PodFilter, PodInput } from "./pod-input.ts";
-import {
-  type Compute,
-  cpuPrices,
-  describeGpu,
-  gpuPrices,
-  gpuTypeIds,
-  microUsd,
-  podMicroUsdPerHour,
-  usd,
-} from "./prices.ts";
+import { type Compute, cpuPrices, describeGpu, gpuPrices, gpuTypeIds, podMicroUsdPerHour, usd } from "./prices.ts";
 import { absent, type RowPage, Rows } from "./rows.ts";
 import type { Template } from "./template-input.ts";
 import { type TemplateStore, unknownReference, wrongKind } from "./template-store.ts";

@@ -1,4 +1,5 @@
 // The one price table: what a GPU, a vCPU and a gigabyte cost in USD, and the rates in micro-USD that come of them.
+import { microUsd } from "../../micro-usd.ts";
 
 interface GpuPrice {
   readonly memoryInGb: number;
@@ -80,8 +81,6 @@ export const cpuFlavorIds = Object.keys(cpuPrices) as [CpuFlavorId, ...CpuFlavor
 const spotShare = 0.5;
 /** A gigabyte of network volume for an hour; a month comes to about seven cents. */
 const volumeUsdPerGbHour = 0.0001;
-
-export const microUsd = (usd: number): number => Math.round(usd * 1e6);
 
 export type Compute =
   | { readonly computeType: "GPU"; readonly gpuTypeId: GpuTypeId; readonly gpuCount: number }

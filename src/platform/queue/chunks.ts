@@ -1,5 +1,6 @@
 // The chunks that a job has streamed and no client has read yet. A chunk that was read is removed.
 import { limits } from "../../contract/limits.ts";
+import { isObject } from "../../json/is-object.ts";
 
 /** How many bytes one answer carries; the next call gets the rest. */
 const drainBytes = 4 * 1024 * 1024;
@@ -71,10 +72,6 @@ function encodeItem(output: unknown): Uint8Array {
 /** A worker that measures itself puts `metrics` into what it yields; they stand beside the output. */
 function isMetered(output: unknown): output is { metrics: object } {
   return isObject(output) && "metrics" in output && isObject(output.metrics);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
 }
 
 /** Each as large as a chunk may be, whatever its characters take when they are written. */
