@@ -7,7 +7,7 @@ import { orThrow } from "./answers.ts";
 import { type LargeJsonBody, openJsonBody, parseJsonBody, storeBody, Uploads } from "./large-body.ts";
 import { newJobId } from "./queue/job.ts";
 import type { QueueStub, Submission } from "./queue/queue-calls.ts";
-import { callToSubmit, callWithRetry } from "./queue-client.ts";
+import { callToSubmit } from "./queue-client.ts";
 
 const encoder = new TextEncoder();
 
@@ -29,12 +29,8 @@ export async function submitBody(
     body instanceof Uint8Array
       ? submissionOf(parseJsonBody(body), options)
       : await storeSubmission(body, limit, options, queue);
-  const submitted = await callToSubmit(queue, (stub) => stub.submit(submission));
-  if ("refused" in submitted && !(submission.body instanceof Uint8Array)) {
-    const { upload } = submission.body;
-    await callWithRetry(queue, (stub) => stub.discard(upload));
-  }
-  return orThrow(submitted);
+  // It refuses an upload only where it has removed it already.
+  return orThrow(await callToSubmit(queue, (stub) => stub.submit(submission)));
 }
 
 /** The request is stored as it came, never parsed whole: only what steers the job is read. No worker gets its webhook. */

@@ -118,11 +118,6 @@ export class Uploads implements Carrier {
     if ("refused" in result) this.refusal = refusalOf(result);
     else await callOnce(this.#queue, (queue) => queue.discard(result.upload)).catch(() => {});
   }
-
-  /** Removes an upload that no call will name. */
-  async discard({ upload }: Upload): Promise<void> {
-    await this.#queue().discard(upload);
-  }
 }
 
 function refusalOf(refusal: Refusal): Problem | undefined {
