@@ -113,7 +113,7 @@ async function streamed(call: EndpointCall, id: string): Promise<Response> {
   const { readable, writable } = new IdentityTransformStream();
   const writer = writable.getWriter();
   const write = (text: string) => writer.write(encoder.encode(text));
-  const relay = async () => {
+  const handOn = async () => {
     for (let part = first; ; part = await nextPart(held, id)) {
       for (const item of part.items) await write(textOf(item));
       if (part.items.length > 0) continue;
@@ -125,7 +125,7 @@ async function streamed(call: EndpointCall, id: string): Promise<Response> {
     await writer.abort().catch(() => {});
     await cancel(call, id);
   };
-  call.waitUntil(relay().catch(cutShort));
+  call.waitUntil(handOn().catch(cutShort));
   const headers = { "Content-Type": "text/event-stream" };
   return new Response(pipeable(readable), { headers });
 }
