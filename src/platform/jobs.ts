@@ -9,7 +9,7 @@ import { knownEndpoint } from "./endpoints.ts";
 import { submitBody } from "./job-body.ts";
 import type { PlatformRoute } from "./platform-route.ts";
 import type { QueueStub } from "./queue/queue-calls.ts";
-import { callOnce, callToRestart, callWithRetry, longPoll } from "./queue-client.ts";
+import { callOnce, callToRestart, callWithRetry, longPoll, lostOfStarted } from "./queue-client.ts";
 
 const endpointErrors = [
   "UNAUTHORIZED",
@@ -39,8 +39,13 @@ export const jobRoutes: readonly PlatformRoute[] = [
     async (call, { query: { wait = limits.waitMs.default } }) => {
       const { request, origin } = call;
       const { id } = await submitBody(request, { sync: true, waitMs: wait, origin }, call.queue);
-      const held = call.heldFor(wait);
-      return answerJob(await longPoll(held, (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "runsync")));
+      return answerJob(
+        await longPoll(
+          call.heldFor(wait),
+          (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "runsync"),
+          lostOfStarted,
+        ),
+      );
     },
   ),
   ...followMethods.flatMap((method) => followRoutes(method)),

@@ -15,7 +15,7 @@ import { submissionOf } from "./job-body.ts";
 import { readJsonBody } from "./large-body.ts";
 import type { PlatformRoute } from "./platform-route.ts";
 import type { StreamPart } from "./queue/queue-calls.ts";
-import { callToSubmit, callWithRetry, type LongPoll, longPoll } from "./queue-client.ts";
+import { callToSubmit, callWithRetry, type LongPoll, longPoll, lostOfStarted } from "./queue-client.ts";
 
 const callSchema = z.looseObject({ stream: z.boolean().nullish() });
 type OpenAiCall = z.output<typeof callSchema>;
@@ -45,7 +45,7 @@ async function readCall(request: Request): Promise<OpenAiCall> {
 
 async function whole(call: EndpointCall, id: string): Promise<Response> {
   const held = call.heldFor(limits.waitMs.max);
-  const view = await longPoll(held, (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "openai"));
+  const view = await longPoll(held, (queue, leftMs, ticket) => queue.wait(id, leftMs, ticket, "openai"), lostOfStarted);
   const { head, output } = orThrow(view);
   if (!isFinal(head.status)) await cancel(call, id);
   if (head.status !== "COMPLETED") throw failed(head);
@@ -155,7 +155,9 @@ async function nextPart(held: LongPoll, id: string): Promise<StreamPart> {
 
 /** What has come when the time is over. */
 async function onePart(held: LongPoll, id: string): Promise<StreamPart> {
-  const part = orThrow(await longPoll(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai")));
+  const part = orThrow(
+    await longPoll(held, (queue, leftMs, ticket) => queue.stream(id, leftMs, ticket, "openai"), lostOfStarted),
+  );
   if (held.signal.aborted) throw new Error("the client left");
   return part;
 }

@@ -24,6 +24,9 @@ const noAnswer = new Problem("UNAVAILABLE", "the queue does not answer: what was
 /** 503 says that no job was made: the gateway gives its price back then, and clients submit it once more. */
 const mayHaveStarted = new Problem("UPSTREAM_TIMEOUT", "the queue does not answer: the job may have been started");
 
+/** What a poll that follows its own submission is lost with. */
+export const lostOfStarted = new Problem("UPSTREAM_TIMEOUT", "the queue cannot be reached: the job was started");
+
 /** For calls that mean the same when they are made twice. A stub that broke stays broken, so each try takes a new one. */
 export function callWithRetry<T>(queue: () => QueueStub, call: Call<T>): Promise<T> {
   return answered(() => call(limited(queue)), pausesMs, noAnswer);
@@ -48,18 +51,24 @@ function limited(queue: () => QueueStub): QueueStub {
   return timed(queue(), answersWithinMs.needed);
 }
 
-async function answered<T>(ask: () => Promise<T>, pauses: readonly number[], tooLate: Problem): Promise<T> {
+async function answered<T>(
+  ask: () => Promise<T>,
+  pauses: readonly number[],
+  tooLate: Problem,
+  lost = unreachable,
+): Promise<T> {
   try {
     return await repeated(ask, pauses);
   } catch (error) {
     console.warn(JSON.stringify({ queue: "no answer", error: error instanceof Error ? error.message : "unknown" }));
-    throw error instanceof TookTooLong ? tooLate : unreachable;
+    throw error instanceof TookTooLong ? tooLate : lost;
   }
 }
 
 export async function longPoll<T>(
   { queue, waitMs, signal, waitUntil }: LongPoll,
   call: (stub: QueueStub, leftMs: number, ticket: string) => Promise<T>,
+  lost = unreachable,
 ): Promise<T> {
   const deadline = Date.now() + waitMs;
   /** Never longer than at first: the clock may have been set back. */
@@ -68,7 +77,7 @@ export async function longPoll<T>(
   const leave = () => waitUntil(callOnce(queue, (stub) => stub.leave(ticket)).catch(() => {}));
   signal.addEventListener("abort", leave);
   // Held on purpose: it has no other limit.
-  const answer = answered(() => call(queue(), leftMs(), ticket), pausesMs, noAnswer);
+  const answer = answered(() => call(queue(), leftMs(), ticket), pausesMs, lost, lost);
   // Otherwise the runtime drops all work the moment the caller leaves, and the queue is never told.
   waitUntil(answer.catch(() => {}));
   try {

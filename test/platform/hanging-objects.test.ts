@@ -75,6 +75,26 @@ describe("attack: an object that never answers", () => {
     expect(getByName).toHaveBeenCalledTimes(1);
   });
 
+  it.each([
+    ["runsync", { input: {} }],
+    ["openai/v1/chat/completions", { messages: [] }],
+    ["openai/v1/chat/completions", { messages: [], stream: true }],
+  ])("is 504 of POST %s where it took the job: 503 would say that there is none", async (path, body) => {
+    vi.spyOn(console, "warn").mockReturnValue();
+    const overloaded = () => Promise.reject(Object.assign(new Error("overloaded"), { overloaded: true }));
+    const queue = {
+      submit: async () => ({ id: "abc" }),
+      wait: overloaded,
+      stream: overloaded,
+      cancel: async () => ({}),
+    };
+    const within = callers.isolate({ ENDPOINT_QUEUE: { getByName: () => queue } });
+    const key = testSettings.PLATFORM_API_KEY;
+    const answer = await callers.send(within, "POST", `/platform/v2/${model}/${path}`, { key, body });
+    expect(answer.status).toBe(504);
+    expect(await answer.text()).toContain("was started");
+  });
+
   it("holds up no task of an account", async () => {
     const unknown = { find: () => undefined, known: () => undefined };
     const endpoints = { settings: () => ({}) };
