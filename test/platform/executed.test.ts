@@ -21,7 +21,7 @@ it("is forgotten once it was told and no run is so long that it could grow", asy
     plant(sql, hour - longestRun - 25, "told", null);
     plant(sql, hour - longestRun, "may grow", null);
     plant(sql, hour, "due", now);
-    const executed = new Executed(sql);
+    const executed = new Executed(sql, () => 1);
     const workers = () => sql.exec<{ worker: string }>("SELECT worker FROM executed ORDER BY hour").toArray();
     await executed.report(now, async () => {});
     expect(workers().map(({ worker }) => worker)).toEqual(["may grow", "due"]);
