@@ -76,8 +76,8 @@ export async function longPoll<T>(
   const ticket = crypto.randomUUID();
   const leave = () => waitUntil(callOnce(queue, (stub) => stub.leave(ticket)).catch(() => {}));
   signal.addEventListener("abort", leave);
-  // Held on purpose: it has no other limit.
-  const answer = answered(() => call(queue(), leftMs(), ticket), pausesMs, lost, lost);
+  const held = () => timed(queue(), leftMs() + answersWithinMs.needed);
+  const answer = answered(() => call(held(), leftMs(), ticket), pausesMs, lost, lost);
   // Otherwise the runtime drops all work the moment the caller leaves, and the queue is never told.
   waitUntil(answer.catch(() => {}));
   try {

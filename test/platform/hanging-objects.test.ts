@@ -75,6 +75,19 @@ describe("attack: an object that never answers", () => {
     expect(getByName).toHaveBeenCalledTimes(1);
   });
 
+  it.each(["status-sync/abc?wait=1000", "stream/abc?wait=1000", "job-take/w1", "job-stop/w1"])(
+    "ends GET %s, which may be held, a moment after its time",
+    async (path) => {
+      vi.spyOn(console, "warn").mockReturnValue();
+      const within = callers.isolate({ ENDPOINT_QUEUE: objects.ENDPOINT_QUEUE });
+      const key = testSettings.PLATFORM_API_KEY;
+      const answer = callers.send(within, "GET", `/platform/v2/${model}/${path}`, { key });
+      let ended = await inTime(answer);
+      for (let waits = 0; waits < 3 && ended === "no end"; waits++) ended = await inTime(answer);
+      expect(ended === "no end" ? ended : ended.status).toBe(503);
+    },
+  );
+
   it.each([
     ["runsync", { input: {} }],
     ["openai/v1/chat/completions", { messages: [] }],
