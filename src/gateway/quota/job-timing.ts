@@ -5,7 +5,7 @@ import { isShare, type Job } from "./job.ts";
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
 
-/** An admission without an upstream id counts as lost after this. No submit takes as long. */
+/** An admission without an upstream id counts as lost after this. No submit takes as long; a balanced call may. */
 const unboundMs = 10 * minuteMs;
 /** The upstream counts a ttl from when it got the job. */
 const graceMs = minuteMs;
@@ -44,14 +44,14 @@ function begunAt({ admittedAt }: Timed, now: number): number {
 }
 
 export function expiresAt(job: Timed, now: number): number {
-  const { ttlMs, boundAt, doubtedAt, seen, seenAt } = job;
+  const { ttlMs, boundAt, doubtedAt, seen, seenAt, operation } = job;
   const admittedAt = begunAt(job, now);
   /** Of what has no id here its relay or its address's meter tells that it goes on. */
   const toldAt = seen === "IN_PROGRESS" && seenAt !== null ? Math.min(seenAt, now) : admittedAt;
   if (isShare(job)) return toldAt + Math.min(ttlMs, shareMs) + graceMs;
   if (boundAt !== null) return admittedAt + ttlMs + graceMs;
   if (doubtedAt !== null) return Math.min(doubtedAt, now) + doubtMs;
-  return toldAt + Math.min(ttlMs, unboundMs);
+  return toldAt + (operation === "lb" ? ttlMs : Math.min(ttlMs, unboundMs));
 }
 
 /** The first moment that a job needs attention, whether it is bound by then or not. */

@@ -2,6 +2,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { limits } from "../../../src/contract/limits.ts";
 import { type OpenRow, readOpen } from "../../../src/gateway/quota/job-rows.ts";
 import { resultKey } from "../../../src/gateway/quota/kept-result.ts";
 import type { AskUpstream } from "../../../src/gateway/quota/upstream-poll.ts";
@@ -267,6 +268,23 @@ describe("a reservation that nobody settles", () => {
     const again = await meter().admit({ ...job, admission: request().admission });
     expect(again).toEqual({ admitted: false, replay: { admission: job.admission, upstreamId: null } });
   });
+});
+
+it("a balanced call keeps its place for as long as it may last", async () => {
+  const jobs = async () => {
+    const { limits } = await meter().usage({ plan: "anonymous", planFrom: "token", plans: "{}", token: undefined });
+    return limits.find(({ name }) => name === "jobs")?.used;
+  };
+  const limitMs = limits.balanced.strictMs + limits.balanced.requestMs;
+  await meter().admit(
+    request({ operation: "lb", kind: undefined, model: "mine", ttlMs: limitMs, retentionMs: limitMs }),
+  );
+  await at(noon + limitMs - 1);
+  await ring();
+  expect(await jobs()).toBe(1);
+  await at(noon + limitMs);
+  await ring();
+  expect(await jobs()).toBe(0);
 });
 
 describe("the alarm", () => {
