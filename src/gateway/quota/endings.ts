@@ -130,8 +130,17 @@ export class Endings {
 
   /** Called in the meter of a /48: the job of one of its addresses goes on. */
   prolongShare(admission: string, now: number): void {
-    const job = this.#stores.jobs.findOpen(admission);
-    if (job) this.#stores.single(() => this.#goesOn(job, { seen: "IN_PROGRESS", seenAt: now }, now));
+    const job = this.#stores.jobs.find(admission);
+    if (!job) return;
+    const goesOn = () => this.#goesOn(job, { seen: "IN_PROGRESS", seenAt: now }, now);
+    if (job.endedAt === null) this.#stores.single(goesOn);
+    else if (job.status === "TIMED_OUT") {
+      /** An end that was told is COMPLETED: this one was assumed, and so the job counts again. */
+      this.#stores.transaction(() => {
+        this.#stores.reviveShare(job);
+        goesOn();
+      });
+    }
   }
 
   /** Called in the meter of a /48: the job of one of its addresses has ended. */

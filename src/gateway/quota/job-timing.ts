@@ -47,8 +47,10 @@ export function expiresAt(job: Timed, now: number): number {
   const { ttlMs, boundAt, doubtedAt, seen, seenAt, operation } = job;
   const admittedAt = begunAt(job, now);
   /** Of what has no id here its relay or its address's meter tells that it goes on. */
-  const toldAt = seen === "IN_PROGRESS" && seenAt !== null ? Math.min(seenAt, now) : admittedAt;
-  if (isShare(job)) return toldAt + Math.min(ttlMs, shareMs) + graceMs;
+  const isTold = seen === "IN_PROGRESS" && seenAt !== null;
+  const toldAt = isTold ? Math.min(seenAt, now) : admittedAt;
+  /** Its owner may prolong it, of which no word comes before the first question. */
+  if (isShare(job)) return toldAt + (isTold ? shareMs : Math.min(Math.max(ttlMs, askLongMs), shareMs)) + graceMs;
   if (boundAt !== null) return admittedAt + ttlMs + graceMs;
   if (doubtedAt !== null) return Math.min(doubtedAt, now) + doubtMs;
   return toldAt + (operation === "lb" ? ttlMs : Math.min(ttlMs, unboundMs));

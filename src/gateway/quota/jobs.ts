@@ -2,7 +2,7 @@
 // A job that ends may stay in `jobs` until the next transaction: its end is then one statement.
 import type { JobState } from "../../contract/states.ts";
 import { requireAmounts } from "./amounts.ts";
-import { describeJob, type Job } from "./job.ts";
+import { describeJob, type Job, notEnded } from "./job.ts";
 import {
   type EndedRow,
   endedValues,
@@ -172,6 +172,11 @@ export class Jobs {
       this.#countEnded(job, -1);
       this.#sql.exec("DELETE FROM ended WHERE admission = ?", job.admission);
     }
+  }
+
+  revive(job: Job): void {
+    this.remove(job);
+    this.add(Object.assign(job, notEnded));
   }
 
   #countEnded({ assumed }: Job, by: 1 | -1): void {

@@ -211,6 +211,11 @@ export class MeterStores {
     this.#prune();
   }
 
+  /** Its end was assumed. No sum by day counts a share, and no budget. */
+  reviveShare(job: Job): void {
+    this.counters.change(job, () => this.jobs.revive(job));
+  }
+
   /** The end of an open job that changes its row alone: one statement, as an admission is. */
   endAlone(job: Job, end: End, now: number): void {
     if (this.jobs.unmovedCount < maxUnmoved) this.#endInPlace(job, end, now);
