@@ -68,7 +68,12 @@ export class Endings {
         else this.#bindings.bindWithin(job, upstreamId, now);
       }
       if (isFinal(ending.status)) this.#settle(job, ending, now);
-      else if (job.endedAt === null) this.#goesOn(job, { seen: ending.status, seenAt: ending.askedAt }, now);
+      else if (job.endedAt === null) {
+        this.#goesOn(job, { seen: ending.status, seenAt: ending.askedAt }, now);
+        /** Nothing is asked about it, and so nothing else is told of it. */
+        if (job.boundAt === null && job.network !== null)
+          this.#stores.networkEnds.goesOn(job.admission, job.network, now);
+      }
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       if (ending.isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);

@@ -555,6 +555,30 @@ describe("attack M8: a /48 full of addresses", () => {
     for (const name of [network, ...open]) await audit(name);
   });
 
+  it("counts an openai stream for as long as it lasts", async () => {
+    const [minuteMs, times] = [60_000, { operation: "openai", ttlMs: 300_000, retentionMs: 300_000 } as const];
+    const open = new Map(addresses.slice(0, 10).map((name) => [name, newAdmission(noon)]));
+    for (const [name, admission] of open) await visit(name, { admission, ...times });
+    for (let now = noon; now <= noon + 70 * minuteMs; now += 1.5 * minuteMs) {
+      for (const name of [network, ...addresses]) await clockOf(name, now);
+      for (const [name, admission] of open) {
+        const goesOn = {
+          status: "IN_PROGRESS",
+          costMicroUsd: null,
+          askedAt: now,
+          seenAt: now,
+          completedAt: now,
+        } as const;
+        await meterOf(name).settle(ending(admission, goesOn));
+        await runDurableObjectAlarm(stubOf(name));
+      }
+      await runDurableObjectAlarm(stubOf(network));
+    }
+    expect((await meterOf(network).usage(claims)).totals).toEqual({ known: 0, assumed: 0, reserved: 200_000 });
+    expect(codeOf(await visit(addresses[20] ?? "", times))).toBe("TOO_MANY_JOBS");
+    for (const name of [network, ...open.keys()]) await audit(name);
+  });
+
   it("counts nothing twice at the app's budget, owes no webhook, and is asked nothing", async () => {
     const [name = ""] = addresses;
     await visit(name, { webhook: "https://example.com/done" });
