@@ -16,7 +16,7 @@ import {
   saysNothingNew,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
-import { askedAgainAt, dueAt, expiresAt, isBeyondBelief, lastAnswerMs } from "./job-timing.ts";
+import { dueAt, expiresAt, isBeyondBelief, lastAnswerMs, outlivesMs } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Binding, Ending, HandedOut, KnownEnd, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
@@ -203,14 +203,14 @@ export class Endings {
 
   /**
    * Its time is over, and the upstream says that it goes on: its owner may have prolonged it there. So it keeps its place
-   * and its reservation, and is asked about again.
+   * and its reservation, and is asked about again, also if an answer fails to come.
    */
   outlive(admission: string, now: number): void {
     const job = this.#stores.jobs.findOpen(admission);
     if (!job) return;
-    const again = askedAgainAt(job, now);
+    const change = { expiresAt: now + outlivesMs, dueAt: dueAt(job, now) };
     if (isBeyondBelief(job, now)) this.assume(admission, now);
-    else this.#stores.single(() => this.#stores.jobs.update(job, { expiresAt: again, dueAt: again }));
+    else this.#stores.single(() => this.#stores.jobs.update(job, change));
   }
 
   /** Ends a job whose end will never be known. */

@@ -10,7 +10,7 @@ import { Chain } from "./chain.ts";
 import { deliverWebhook } from "./client-webhook.ts";
 import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
-import { isUnproven, type Job } from "./job.ts";
+import { isUnproven, type Job, ttlEndsAt } from "./job.ts";
 import { admissionIn, type Keeping, keepResult, keptBytes, provenName } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Ending } from "./metering.ts";
@@ -73,11 +73,10 @@ export class Errands {
     if (typeof answer === "object")
       await this.#settleAnswer(answer, first, { admission, upstreamId, askedAt, isUnproven }, text, now);
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
-    if (job.expiresAt <= askedAt) {
-      const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
-      if (goesOn) this.#meter.endings.outlive(admission, now);
-      else this.#meter.endings.assume(admission, now);
-    }
+    const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
+    const isExpired = job.expiresAt <= askedAt;
+    if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
+    else if (isExpired) this.#meter.endings.assume(admission, now);
     return answer;
   }
 

@@ -21,6 +21,8 @@ const askLongMs = 10 * minuteMs;
 const spread = 0.25;
 /** After a notice whose end the upstream does not confirm. */
 const looksMs = [2 * secondMs, 10 * secondMs, 30 * secondMs];
+/** How long a job that goes on after its time keeps its place without a word of it: some questions fail or come late. */
+export const outlivesMs = 4 * askLongMs;
 /** How long the last question may take. After that the job's end is assumed. */
 export const lastAnswerMs = minuteMs;
 
@@ -76,7 +78,7 @@ export function dueAt(job: Timed, now: number): number {
 }
 
 /** The next question about a job of which nothing else is expected. */
-export function askedAgainAt({ retentionMs, admission }: Timed, now: number): number {
+function askedAgainAt({ retentionMs, admission }: Timed, now: number): number {
   const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   return now + Math.round(every * (1 - spread * chanceOf(admission)));
 }

@@ -104,7 +104,7 @@ describe("fault M4: a short ttl's end is not asked for", () => {
       await accepted({ ttlMs, retentionMs: minuteMs });
       await answering(async () => {
         moments.push(now - noon);
-        if (now > noon + ttlMs) return "unreachable";
+        if (now >= noon + ttlMs) return "unreachable";
         return { status: "IN_PROGRESS", costMicroUsd: null, completedAt: noon };
       });
       for (now = noon; now <= noon + ttlMs + 2 * minuteMs; now += 1000) {

@@ -6,13 +6,14 @@ import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { meterOf, noon, request, stubOf } from "./admissions.ts";
+import { codeOf, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
 const ttlMs = 10 * secondMs;
 const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
 const running = { status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 } as const;
+const waiting = { ...running, status: "IN_QUEUE" } as const;
 const completed = { status: "COMPLETED", costMicroUsd: 15_000, completedAt: noon } as const;
 
 const clockOf = (name: string, now: number) =>
@@ -34,6 +35,60 @@ beforeEach(() => {
 afterEach(async () => {
   vi.restoreAllMocks();
   await emptyStorage();
+});
+
+describe("attack: a job is prolonged, and its meter", () => {
+  const name = "user:ada";
+  const at = (now: number) => clockOf(name, now);
+  const another = () => meterOf(name).admit(request({ admission: newAdmission(noon), plan: "anonymous" }));
+
+  async function prolonged(said: UpstreamAnswer, untilMs = 2 * minuteMs): Promise<string> {
+    await at(noon);
+    const job = request({ ttlMs, plan: "anonymous" });
+    await meterOf(name).admit(job);
+    await meterOf(name).bind([{ admission: job.admission, upstreamId: "job-1" }]);
+    await answering(name, said);
+    for (let later = ttlMs; later <= untilMs; later += 10 * secondMs) {
+      await at(noon + later);
+      await ring(name);
+    }
+    expect((await totalsOf(name)).reserved).toBe(20_000);
+    return job.admission;
+  }
+
+  afterEach(() => audit(name));
+
+  it.each([
+    ["after its first answer", 20 * secondMs, 70 * secondMs],
+    ["later", 2 * minuteMs, 13 * minuteMs],
+  ])("asks once in vain %s: it keeps its place, and is asked about again", async (_when, untilMs, failsMs) => {
+    await prolonged(running, untilMs);
+    await answering(name, "unreachable");
+    await at(noon + failsMs);
+    await ring(name);
+    expect(codeOf(await another())).toBe("TOO_MANY_JOBS");
+    await answering(name, completed);
+    await at(noon + failsMs + 11 * minuteMs);
+    await ring(name);
+    expect(await totalsOf(name)).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
+  });
+
+  it("rings two minutes late: it keeps its place", async () => {
+    await prolonged(running);
+    await at(noon + 14 * minuteMs);
+    expect(codeOf(await another())).toBe("TOO_MANY_JOBS");
+  });
+
+  it("asks in vain, and hears then that it waited and is gone: it costs nothing", async () => {
+    await prolonged(waiting);
+    await answering(name, "unreachable");
+    await at(noon + 13 * minuteMs);
+    await ring(name);
+    await answering(name, "unknown");
+    await at(noon + 24 * minuteMs);
+    await ring(name);
+    expect(await totalsOf(name)).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  });
 });
 
 describe("attack: a /48 full of jobs of a short ttl, which are prolonged,", () => {
