@@ -35,17 +35,18 @@ function trueCost(cost: unknown): number | undefined {
 }
 
 /**
- * The charge if the job's end will never be known: the upstream forgot the job, cannot be reached, or never answered.
+ * The charge if the job's end will never be known: the upstream does not know the job (any more), cannot be reached, or
+ * never answered.
  */
-export function assumedCharge(job: Job): Charge {
-  return { microUsd: Math.max(unknownCost(job), job.earlierCost), assumed: true };
+export function assumedCharge(job: Job, isGone: boolean): Charge {
+  return { microUsd: Math.max(unknownCost(job, isGone), job.earlierCost), assumed: true };
 }
 
-function unknownCost(job: Job): number {
+function unknownCost(job: Job, isGone: boolean): number {
   const { reserved, doubtedAt, hasNotice, seen, seenAt } = job;
   if (job.pieces > 0 || job.textBytes > 0) return handedOutPrice(job);
   if (!isKnownUpstream(job)) return doubtedAt !== null || hasNotice ? 0 : reserved;
-  const neverStarted = seen === "IN_QUEUE" && seenAt !== null && seenAt >= ttlEndsAt(job);
+  const neverStarted = isGone && seen === "IN_QUEUE" && seenAt !== null && seenAt >= ttlEndsAt(job);
   return neverStarted ? 0 : reserved;
 }
 

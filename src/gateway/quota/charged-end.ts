@@ -24,9 +24,9 @@ export function correctedEnd(job: Job, ending: Ending): End | undefined {
 }
 
 /** The end of a job whose end will never be known. */
-export function assumedEnd(job: Job, isPaidElsewhere: boolean, now: number): End {
+export function assumedEnd(job: Job, isPaidElsewhere: boolean, isGone: boolean, now: number): End {
   log(job, "no answer: its end is assumed");
-  const charge = isPaidElsewhere ? nothingMore : assumedCharge(job);
+  const charge = isPaidElsewhere ? nothingMore : assumedCharge(job, isGone);
   return endOf(charge, "TIMED_OUT", Math.max(now, job.admittedAt));
 }
 

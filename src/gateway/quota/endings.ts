@@ -177,7 +177,7 @@ export class Endings {
     const job = this.#stores.jobs.findOpen(admission);
     /** The relay may have named the true one meanwhile. */
     if (!job || job.upstreamId !== upstreamId) return;
-    if (isNamed(job)) this.assume(admission, now);
+    if (isNamed(job)) this.assume(admission, now, true);
     else
       this.#stores.single(() =>
         this.#stores.jobs.update(job, { upstreamId: null, noticeAt: null, dueAt: job.expiresAt }),
@@ -214,13 +214,14 @@ export class Endings {
   }
 
   /** Ends a job whose end will never be known. */
-  assume(admission: string, now: number): void {
+  assume(admission: string, now: number, isGone = false): void {
     const job = this.#stores.jobs.findOpen(admission);
-    if (job) this.#stores.transaction(() => this.#assume(job, now));
+    if (job) this.#stores.transaction(() => this.#assume(job, now, isGone));
   }
 
-  #assume(job: Job, now: number): void {
-    const end = assumedEnd(job, this.#isPaidElsewhere(job), now);
+  /** `isGone` where the upstream said so. */
+  #assume(job: Job, now: number, isGone = false): void {
+    const end = assumedEnd(job, this.#isPaidElsewhere(job), isGone, now);
     // A cost that becomes known later is told under the first admission. Accepting the retry links the two, so that it
     // corrects the right one.
     if (end.charged > 0 && isDoubtfulRetry(job)) this.#chain.accept(job, now);

@@ -42,7 +42,12 @@ describe("a charge", () => {
     ["was never bound, and would not have been told of", { hasNotice: 0 }, reserved],
     ["is in doubt", { hasNotice: 0, doubtedAt: noon }, 0],
   ])("of a job that is gone and %s", (_what, change, microUsd) => {
-    expect(assumedCharge(rowOf({ reserved, ...change }))).toEqual({ microUsd, assumed: true });
+    expect(assumedCharge(rowOf({ reserved, ...change }), true)).toEqual({ microUsd, assumed: true });
+  });
+
+  it("of a job that waited at its ttl's end and cannot be asked about is its reservation: it may have been prolonged", () => {
+    const waited = rowOf({ ...bound, reserved, seen: "IN_QUEUE", seenAt: noon + dayMs });
+    expect(assumedCharge(waited, false)).toEqual({ microUsd: reserved, assumed: true });
   });
 });
 
@@ -70,7 +75,7 @@ describe("text that was handed out", () => {
       const job = rowOf({ ...handed, reserved });
       expect(chargeOf(job, status, null)).toEqual({ microUsd: handedOutPrice(job), assumed: true });
       expect(chargeOf(job, status, 3)).toEqual({ microUsd: 3, assumed: false });
-      expect(assumedCharge(rowOf({ ...handed, ...bound, reserved })).microUsd).toBe(handedOutPrice(job));
+      expect(assumedCharge(rowOf({ ...handed, ...bound, reserved }), true).microUsd).toBe(handedOutPrice(job));
     },
   );
 });

@@ -6,7 +6,7 @@ import { newAdmission } from "../../../src/gateway/jobs/admission-id.ts";
 import type { AdmitRequest } from "../../../src/gateway/quota/metering.ts";
 import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
-import { codeOf, meterOf, noon, request, stubOf } from "./admissions.ts";
+import { codeOf, ending, meterOf, noon, request, stubOf } from "./admissions.ts";
 
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
@@ -77,6 +77,18 @@ describe("attack: a job is prolonged, and its meter", () => {
     await prolonged(running);
     await at(noon + 14 * minuteMs);
     expect(codeOf(await another())).toBe("TOO_MANY_JOBS");
+  });
+
+  it("asks in vain for an hour: its end is assumed at its reservation, though it waited when it was last seen", async () => {
+    const admission = await prolonged(waiting);
+    await answering(name, "unreachable");
+    for (let minutes = 3; minutes <= 60; minutes++) {
+      await at(noon + minutes * minuteMs);
+      await ring(name);
+    }
+    expect(await totalsOf(name)).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
+    await meterOf(name).settle(ending(admission));
+    expect(await totalsOf(name)).toEqual({ known: 15_000, assumed: 0, reserved: 0 });
   });
 
   it("asks in vain, and hears then that it waited and is gone: it costs nothing", async () => {
