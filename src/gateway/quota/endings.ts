@@ -16,7 +16,7 @@ import {
   saysNothingNew,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
-import { dueAt, expiresAt, isBeyondBelief, lastAnswerMs, outlivesMs } from "./job-timing.ts";
+import { dueAt, expiresAt, isBeyondBelief, lastAnswerMs, lastAnswersMs, outlivesMs } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Binding, Ending, HandedOut, KnownEnd, Settled } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
@@ -236,7 +236,9 @@ export class Endings {
 
   /** Ends expired jobs before anything is read or admitted, so that a late alarm blocks nobody's place. */
   endOverdue(now: number): void {
-    const over = this.#stores.jobs.expired(now).filter((job) => !isAsked(job) || job.expiresAt + lastAnswerMs <= now);
+    const { jobs } = this.#stores;
+    const patienceMs = lastAnswersMs(jobs.openCount);
+    const over = jobs.expired(now).filter((job) => !isAsked(job) || job.expiresAt + patienceMs <= now);
     if (over.length === 0) return;
     this.#stores.transaction(() => {
       for (const job of over) this.#assume(job, now);

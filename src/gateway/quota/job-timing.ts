@@ -25,6 +25,8 @@ const looksMs = [2 * secondMs, 10 * secondMs, 30 * secondMs];
 export const outlivesMs = 4 * askLongMs;
 /** How long the last question may take. After that the job's end is assumed. */
 export const lastAnswerMs = minuteMs;
+/** So many are asked about meanwhile, a few at once, where each answer takes as long as it may. */
+const answeredMeanwhile = 12;
 
 export type Timed = Pick<
   Job,
@@ -81,6 +83,11 @@ export function dueAt(job: Timed, now: number): number {
 function askedAgainAt({ retentionMs, admission }: Timed, now: number): number {
   const every = retentionMs < 2 * askLongMs ? askShortMs : askLongMs;
   return now + Math.round(every * (1 - spread * chanceOf(admission)));
+}
+
+/** Jobs that are asked about at one moment wait for each other's answers. */
+export function lastAnswersMs(count: number): number {
+  return lastAnswerMs * Math.max(1, count / answeredMeanwhile);
 }
 
 /** No job lives longer: what the upstream says of it then is not believed. */

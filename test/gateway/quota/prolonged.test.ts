@@ -101,6 +101,24 @@ describe("attack: a job is prolonged, and its meter", () => {
     await ring(name);
     expect(await totalsOf(name)).toEqual({ known: 0, assumed: 0, reserved: 0 });
   });
+
+  it("asks about forty such jobs, 25 seconds each: all keep their places", async () => {
+    await at(noon);
+    for (let count = 0; count < 40; count++) {
+      const admission = newAdmission(noon);
+      await meterOf(name).admit(request({ admission, ttlMs }));
+      await meterOf(name).bind([{ admission, upstreamId: admission }]);
+    }
+    let now = noon + ttlMs;
+    await runInDurableObject(stubOf(name), (object) => {
+      object.clock = () => now;
+      object.ask = async () => running;
+    });
+    for (; now <= noon + 30 * minuteMs; now += 25 * secondMs) {
+      await ring(name);
+      expect(await totalsOf(name)).toEqual({ known: 0, assumed: 0, reserved: 800_000 });
+    }
+  });
 });
 
 describe("attack: a /48 full of jobs of a short ttl, which are prolonged,", () => {
