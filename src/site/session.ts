@@ -28,9 +28,12 @@ const visitors: Store = {
 /** Empty for a visitor. */
 const ownToken = findToken();
 if (ownToken === "") await askOtherTabs();
-export const sluice = createSluice(
-  ownToken ? { token: ownToken } : { storage: visitors, ...(siteKey !== undefined && { fetch: withChallenge }) },
-);
+/** Told after each call whether the connection is lost. */
+export const contacts = new Set<(isLost: boolean) => void>();
+export const sluice = createSluice({
+  ...(ownToken ? { token: ownToken } : { storage: visitors }),
+  fetch: watchedFetch,
+});
 /** Whom a token names; empty for a visitor. */
 export const tokensUser = ownToken && `With the token of ${userOf(ownToken)}.`;
 
@@ -49,6 +52,21 @@ function findToken(): string {
   const token = found.find((one) => /^[\w.~-]+$/.test(one)) ?? "";
   keep("sessionStorage", tokenPlace, token || undefined);
   return token;
+}
+
+/** What answers with an error's page is not the gateway. */
+async function watchedFetch(...[url, init]: Parameters<Fetch>): Promise<Response> {
+  const tell = (isLost: boolean) => {
+    for (const hear of contacts) hear(isLost);
+  };
+  try {
+    const answer = await (siteKey === undefined ? fetch(url, init) : withChallenge(url, init));
+    tell(!answer.ok && !answer.headers.get("Content-Type")?.includes("json"));
+    return answer;
+  } catch (error) {
+    if (!init.signal?.aborted) tell(true);
+    throw error;
+  }
 }
 
 /**

@@ -61,6 +61,40 @@ describeInChromium("the pages say it in place, and lose nothing of the form", ()
     expect(site.besidesRefusals(faults)).toEqual([]);
   });
 
+  it("where the connection is lost during a job, and whether a cancel was heard", { timeout: 90_000 }, async () => {
+    const model = "z-image-turbo";
+    const worker = await site.attach(server.url, model);
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image", model);
+    const says = (words: string) => page.locator(".result [role=status]", { hasText: words }).waitFor();
+    const begin = async () => {
+      await site.runButton(page).click();
+      const job = await worker.take();
+      await says("Making it …");
+      return job?.id ?? "";
+    };
+    const lose = async () => {
+      await server.interrupt();
+      await says("No connection. Still trying …");
+    };
+    const first = await begin();
+    await lose();
+    await server.restart();
+    await says("Making it …");
+    await worker.done(first, { output: { image_url: "data:image/png;base64,AAAA", cost: 0 } });
+    await site.result(page, model);
+    const second = await begin();
+    await lose();
+    const cancel = page.getByRole("button", { name: "Cancel" });
+    await cancel.click();
+    await says("Not cancelled: The gateway cannot be reached. The job may go on, and cost.");
+    await server.restart();
+    await cancel.click();
+    await says("Cancelled.");
+    await vi.waitFor(async () => expect(await worker.stops()).toEqual([second]), site.patience);
+    expect(faults.filter((fault) => !/net::ERR_(CONNECTION|INCOMPLETE)/.test(fault))).toEqual([]);
+  });
+
   it("where there is no connection when the file is to be fetched", async () => {
     const { page, context, faults } = await site.visit(server.url);
     const files = "**/images/*";

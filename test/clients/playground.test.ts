@@ -300,6 +300,7 @@ describeInChromium("the playground", () => {
     await site.runButton(page).waitFor();
     expect(await written.textContent()).toBe("Once upon a time");
     await vi.waitFor(async () => expect(await worker.stops()).toEqual([first]), patience);
+    expect(await page.locator(".result [role=status]").textContent()).toMatch(/^Cancelled\. It cost \$0\.0+\d+\.$/);
     const second = await begin("a short story");
     await worker.done(second, { output: [{ choices: [{ tokens: ["The end."] }] }] });
     await site.result(page, model);
@@ -417,6 +418,7 @@ describeInChromium("the playground", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Cancel" }).press("Enter");
     await site.runButton(page).waitFor();
+    await page.getByText("Cancelled. It cost nothing.").waitFor();
     expect(await focused()).toBe("Z-Image Turbo");
     const second = await begin();
     await page.getByRole("button", { name: "Cancel" }).focus();

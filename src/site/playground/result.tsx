@@ -25,7 +25,8 @@ export function Result(props: Props) {
   const { job, trouble, text } = run;
   const goesOn = isUnderWay(run);
   const state = trouble ? "TROUBLE" : job ? "COMPLETED" : run.state;
-  const says = goesOn ? (doing[run.state] ?? "Making it …") : job && "Done.";
+  const working = run.isLost ? "No connection. Still trying …" : (doing[run.state] ?? "Making it …");
+  const says = run.says ?? (goesOn ? working : job && "Done.");
   const place = useRef<HTMLElement>(null);
   useFocusAfter(place, () => place.current?.focus());
   return (
@@ -45,11 +46,11 @@ export function Result(props: Props) {
             {text}
           </div>
         )}
-        <p role="status" class={goesOn ? "" : "unseen"}>
+        <p role="status" class={goesOn || run.says ? "" : "unseen"}>
           {says}
         </p>
         {goesOn && !text && <progress aria-label={says} />}
-        {state === "idle" && !text && <p class="empty">{model.title} answers here.</p>}
+        {state === "idle" && !text && !run.says && <p class="empty">{model.title} answers here.</p>}
         {job && !text && <Made run={run} model={model} />}
       </div>
       {goesOn && <Quiet says="Cancel" act={cancel} />}

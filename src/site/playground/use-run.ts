@@ -1,9 +1,9 @@
 // One run of a model, from the button to the result, and what it would cost at most. A page that is loaded anew takes its
 // job up again.
 import { type RefObject, useLayoutEffect, useRef, useState } from "hono/jsx/dom";
-import type { Estimate, Job, RunOptions } from "../../client/index.ts";
+import { type Estimate, type Job, SluiceError } from "../../client/index.ts";
 import { keep, recall } from "../memory.ts";
-import { sluice } from "../session.ts";
+import { contacts, sluice } from "../session.ts";
 import { type Trouble, troubleOf, usd } from "../words.ts";
 
 type Input = Readonly<Record<string, unknown>>;
@@ -18,11 +18,16 @@ export interface Run {
   readonly text: string;
   readonly job?: Job | undefined;
   readonly trouble?: Trouble;
+  /** The gateway does not answer now. */
+  readonly isLost?: boolean;
+  /** What came of the wish to cancel it. */
+  readonly says?: string | undefined;
 }
 
 export type Side = ReturnType<typeof useRun>;
 
 const pauseMs = 250;
+const cancelWithinMs = 10_000;
 const idle: Run = { state: "idle", model: "", input: {}, text: "" };
 const begunWith = (model: string, input: Input): Run => ({ ...idle, state: "submitting", model, input });
 
@@ -31,43 +36,74 @@ export const isUnderWay = ({ state, job, trouble }: Run) => state !== "idle" && 
 /** `place` is where its job is noted while it goes on. */
 export function useRun(place: string) {
   const [run, setRun] = useState(idle);
-  const stop = useRef<AbortController>(null);
+  const cancel = useRef<() => void>(null);
 
-  const follow = async (begun: Run, work: (options: RunOptions) => Promise<Job>) => {
-    const own = new AbortController();
-    stop.current = own;
+  const follow = async (begun: Run, submit: () => Promise<string>) => {
     let now = begun;
     const tell = (news: Partial<Run>) => {
       now = { ...now, ...news };
       setRun(now);
     };
     tell({});
+    const hear = (isLost: boolean) => isLost === Boolean(now.isLost) || tell({ isLost });
+    contacts.add(hear);
+    let id = "";
+    let isCancelling = false;
+    cancel.current = () => {
+      isCancelling = true;
+      tell({ says: "Cancelling …" });
+      if (id) void cancelJob(begun.model, id).catch((error) => tell({ says: notCancelled(error) }));
+    };
     try {
+      id = await submit();
+      // Without its id it could not be cancelled.
+      if (isCancelling) cancel.current();
       const onState = (state: string) => tell({ state });
       const onChunk = (chunk: unknown) => tell({ text: now.text + textOf(chunk) });
-      const job = await work({ signal: own.signal, onState, onChunk });
-      tell({ job, text: textOf(job.output) || now.text });
+      const job = await sluice.follow(begun.model, id, { onState, onChunk });
+      tell({ job, text: textOf(job.output) || now.text, says: undefined });
     } catch (error) {
-      const wasStopped = (error as Error).name === "AbortError";
-      tell(wasStopped ? { state: "idle" } : { trouble: troubleOf(error) });
+      const wasStopped = isCancelling && (error as SluiceError).code === "JOB_CANCELLED";
+      if (wasStopped) tell({ state: "idle", says: await cancelled(begun.model) });
+      else tell({ trouble: troubleOf(error), says: undefined });
     }
+    contacts.delete(hear);
     keep("sessionStorage", place, undefined);
     return now;
   };
 
   const start = (model: string, input: Input) =>
-    follow(begunWith(model, input), async (options) => {
-      const { id } = await sluice.submit(model, input, options);
+    follow(begunWith(model, input), async () => {
+      const { id } = await sluice.submit(model, input);
       keep("sessionStorage", place, { model, input, id });
-      return sluice.follow(model, id, options);
+      return id;
     });
 
   useLayoutEffect(() => {
     const { model, input, id } = recall("sessionStorage", place, { model: "", input: {}, id: "" });
-    if (model && id) void follow(begunWith(model, input), (options) => sluice.follow(model, id, options));
+    if (model && id) void follow(begunWith(model, input), async () => id);
   }, []);
 
-  return { run, start, cancel: () => stop.current?.abort() };
+  return { run, start, cancel: () => cancel.current?.() };
+}
+
+const pathOf = (...segments: readonly string[]) => ["", "v2", ...segments].map(encodeURIComponent).join("/");
+
+/** Sent once, unlike the client's own: the visitor hears soon that it reached nobody. */
+const cancelJob = (model: string, id: string) =>
+  sluice.call(pathOf(model, "cancel", id), { method: "POST", signal: AbortSignal.timeout(cancelWithinMs) });
+
+function notCancelled(error: unknown): string {
+  const why = error instanceof SluiceError ? troubleOf(error).sentence : "The gateway does not answer.";
+  return `Not cancelled: ${why} The job may go on, and cost.`;
+}
+
+/** Of the newest job of the model that was cancelled; the answer about a cancelled job tells no cost. */
+async function cancelled(model: string): Promise<string> {
+  const { jobs = [] } = (await sluice.usage().catch(() => undefined)) ?? {};
+  const { costUsd = null } = jobs.find((job) => job.model === model && job.status === "CANCELLED") ?? {};
+  if (costUsd === null) return "Cancelled.";
+  return costUsd === 0 ? "Cancelled. It cost nothing." : `Cancelled. It cost ${usd(costUsd)}.`;
 }
 
 /** Text in whatever shape a text model sends it: pieces, tokens of choices, or messages. */
