@@ -455,9 +455,25 @@ describeInChromium("the playground", () => {
     expect(await page.locator("#model").inputValue()).toBe(model);
     await worker.done(job?.id ?? "", { output: { image_url: inline, cost: 0.005 } });
     await page.getByAltText("a castle").waitFor();
+    // So it does with the result, until the next run begins or the gateway knows it no more.
+    await page.goto(`${server.url}/gallery`);
+    await page.getByText("Made here").waitFor();
+    await page.goBack();
+    await page.getByAltText("a castle").waitFor();
+    expect(await page.locator(".result .hint").textContent()).toMatch(/^\$0\.005 · /);
+    await site.runButton(page).click();
+    await page.getByText("Asking …").or(page.getByText("Waiting for a worker …")).waitFor();
+    await worker.done((await worker.take())?.id ?? "", { error: "no" });
+    await site.result(page, model, "TROUBLE");
     await page.reload();
     await page.getByText("Z-Image Turbo answers here.").waitFor();
-    expect(faults).toEqual([]);
+    await page.evaluate(() =>
+      sessionStorage.setItem("sluice job", JSON.stringify({ model: "z-image-turbo", id: "gone" })),
+    );
+    await page.reload();
+    await page.getByText("Z-Image Turbo answers here.").waitFor();
+    await vi.waitFor(async () => expect(await page.evaluate(() => sessionStorage.getItem("sluice job"))).toBeNull());
+    expect(site.besidesRefusals(faults)).toEqual([]);
   });
 
   it("says what it is where JavaScript is off, and leads to the docs", async () => {

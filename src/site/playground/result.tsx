@@ -16,7 +16,11 @@ interface Props extends Side {
   readonly use: (model: string, kind: MediaKind, url: string) => void;
 }
 
-const doing: Readonly<Record<string, string>> = { submitting: "Asking …", IN_QUEUE: "Waiting for a worker …" };
+const doing: Readonly<Record<string, string>> = {
+  noted: "Looking it up …",
+  submitting: "Asking …",
+  IN_QUEUE: "Waiting for a worker …",
+};
 
 const fileGone = troubleOf(new SluiceError("FILE_GONE", "There is no connection, or the link has ended."));
 

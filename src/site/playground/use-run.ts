@@ -1,5 +1,5 @@
 // One run of a model, from the button to the result, and what it would cost at most. A page that is loaded anew takes its
-// job up again.
+// job up again, and shows its result for as long as the gateway keeps it.
 import { type RefObject, useLayoutEffect, useRef, useState } from "hono/jsx/dom";
 import { type Estimate, type Job, SluiceError } from "../../client/index.ts";
 import { keep, recall } from "../memory.ts";
@@ -10,7 +10,7 @@ type Input = Readonly<Record<string, unknown>>;
 type Call = readonly [model: string, input: Input];
 
 export interface Run {
-  /** `idle`, or as the client tells it. */
+  /** `idle`, `noted` where an earlier page began it, or as the client tells it. */
   readonly state: string;
   readonly model: string;
   readonly input: Input;
@@ -29,11 +29,11 @@ export type Side = ReturnType<typeof useRun>;
 const pauseMs = 250;
 const cancelWithinMs = 10_000;
 const idle: Run = { state: "idle", model: "", input: {}, text: "" };
-const begunWith = (model: string, input: Input): Run => ({ ...idle, state: "submitting", model, input });
+const noNote = { model: "", input: {} as Input, id: "" };
 
 export const isUnderWay = ({ state, job, trouble }: Run) => state !== "idle" && !job && !trouble;
 
-/** `place` is where its job is noted while it goes on. */
+/** `place` is where its job is noted until the next one begins. */
 export function useRun(place: string) {
   const [run, setRun] = useState(idle);
   const cancel = useRef<() => void>(null);
@@ -63,25 +63,30 @@ export function useRun(place: string) {
       const job = await sluice.follow(begun.model, id, { onState, onChunk });
       tell({ job, text: textOf(job.output) || now.text, says: undefined });
     } catch (error) {
-      const wasStopped = isCancelling && (error as SluiceError).code === "JOB_CANCELLED";
+      const { code, status, job } = error as SluiceError;
+      const isGone = status === 404;
+      const wasStopped = isCancelling && code === "JOB_CANCELLED";
       if (wasStopped) tell({ state: "idle", says: await cancelled(begun.model) });
+      else if (isGone && now.state === "noted") tell({ state: "idle" });
       else tell({ trouble: troubleOf(error), says: undefined });
+      if (isGone || job) keep("sessionStorage", place, undefined);
     }
     contacts.delete(hear);
-    keep("sessionStorage", place, undefined);
     return now;
   };
 
-  const start = (model: string, input: Input) =>
-    follow(begunWith(model, input), async () => {
+  const start = (model: string, input: Input) => {
+    keep("sessionStorage", place, undefined);
+    return follow({ ...idle, state: "submitting", model, input }, async () => {
       const { id } = await sluice.submit(model, input);
       keep("sessionStorage", place, { model, input, id });
       return id;
     });
+  };
 
   useLayoutEffect(() => {
-    const { model, input, id } = recall("sessionStorage", place, { model: "", input: {}, id: "" });
-    if (model && id) void follow(begunWith(model, input), async () => id);
+    const { model, input, id } = recall("sessionStorage", place, noNote);
+    if (model && id) void follow({ ...idle, state: "noted", model, input }, async () => id);
   }, []);
 
   return { run, start, cancel: () => cancel.current?.() };
