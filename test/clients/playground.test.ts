@@ -368,6 +368,37 @@ describeInChromium("the playground", () => {
     expect(faults).toEqual([]);
   });
 
+  it.each(["no-preference", "reduce"] as const)(
+    "brings what is made, and what went wrong, into view on a phone, with motion %s",
+    async (reducedMotion) => {
+      const viewport = { width: 390, height: 844 };
+      const { page, faults } = await site.visit(server.url, {
+        viewport,
+        hasTouch: true,
+        isMobile: true,
+        reducedMotion,
+      });
+      const isInView = () =>
+        vi.waitFor(async () => {
+          const { top, bottom } = await page
+            .locator(".result")
+            .evaluate((panel) => panel.getBoundingClientRect().toJSON());
+          expect(top).toBeGreaterThanOrEqual(0);
+          expect(bottom).toBeLessThanOrEqual(viewport.height + 1);
+        }, patience);
+      for (const [words, state] of [
+        ["a fox", "COMPLETED"],
+        ["a fox [fail]", "TROUBLE"],
+      ] as const) {
+        await site.prompt(page).fill(words);
+        await site.runButton(page).click();
+        await site.result(page, cheapest, state);
+        await isInView();
+      }
+      expect(faults).toEqual([]);
+    },
+  );
+
   it("is worked by the keyboard alone", async () => {
     const { page, faults } = await site.visit(server.url);
     await site.runButton(page).waitFor();

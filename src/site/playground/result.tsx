@@ -1,5 +1,5 @@
 // What a run came to: the picture, film, sound or text, what it cost, and what can be done with it next.
-import { useRef, useState } from "hono/jsx/dom";
+import { useLayoutEffect, useRef, useState } from "hono/jsx/dom";
 import { type ListedModel, SluiceError } from "../../client/index.ts";
 import { Quiet, Select, useFocusAfter } from "../controls.tsx";
 import { Download, kindOf, linkOf, Media, type MediaKind } from "../media.tsx";
@@ -22,6 +22,8 @@ const doing: Readonly<Record<string, string>> = {
   IN_QUEUE: "Waiting for a worker …",
 };
 
+const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth";
+
 const fileGone = troubleOf(new SluiceError("FILE_GONE", "There is no connection, or the link has ended."));
 
 export function Result(props: Props) {
@@ -33,6 +35,11 @@ export function Result(props: Props) {
   const says = run.says ?? (goesOn ? working : job && "Done.");
   const place = useRef<HTMLElement>(null);
   useFocusAfter(place, () => place.current?.focus());
+  useLayoutEffect(() => {
+    // Of two that begin, the first.
+    const begins = state === "submitting" && place.current?.matches(":first-child");
+    if (begins || trouble) place.current?.scrollIntoView({ block: "nearest", behavior });
+  }, [state]);
   return (
     <section
       ref={place}
