@@ -18,7 +18,7 @@ export function openPage<T>(ask: () => Promise<T>, view: (answer: T) => Child): 
 }
 
 export function TroubleBox({ trouble, again }: { readonly trouble: Trouble; readonly again: () => void }) {
-  const { title, sentence, advice, wantsToken, requestId, againAt = 0 } = trouble;
+  const { title, sentence, advice, wantsToken, isFinal, requestId, againAt = 0 } = trouble;
   const [now, setNow] = useState(Date.now());
   const waits = Math.ceil((againAt - now) / 1000);
   useLayoutEffect(() => {
@@ -33,7 +33,7 @@ export function TroubleBox({ trouble, again }: { readonly trouble: Trouble; read
         <p>{advice}</p>
       </div>
       {wantsToken && <TokenForm />}
-      {!wantsToken && (
+      {!wantsToken && !isFinal && (
         <button type="button" onClick={again} disabled={waits > 0}>
           {waits > 0 ? `Try again in ${waits} s` : "Try again"}
         </button>

@@ -58,7 +58,7 @@ export function troubleOf(error: unknown) {
   const { message } = error as Error;
   const { code, retryAfter, requestId } = error instanceof SluiceError ? error : new SluiceError("OTHER", message);
   const limit = limitIn(message);
-  const known = limit?.hasNoRoom ? noRoom : troubles[code];
+  const known = limit?.hasNoRoom ? (limit.allowsNone ? noneAllowed : noRoom) : troubles[code];
   const [title, advice] = known ?? ["It did not work", "Try again, or quote the request's number."];
   return {
     title,
@@ -66,6 +66,8 @@ export function troubleOf(error: unknown) {
     advice,
     /** The gateway wants a token that it does not have. */
     wantsToken: wantToken.includes(code),
+    /** Waiting does not help. */
+    isFinal: limit?.hasNoRoom === true,
     /** Of the input, where the gateway names it. */
     field: /^input\.(\w+)/.exec(message)?.[1],
     againAt: retryAfter === undefined ? undefined : Date.now() + retryAfter * 1000,
@@ -77,20 +79,31 @@ const noRoom = [
   "Your plan has no room for this",
   "Waiting does not help. Take something smaller, or another model.",
 ] as const;
+const noneAllowed = [noRoom[0], "Waiting does not help: your plan allows none of this. Take another kind."] as const;
+
+interface LimitReached {
+  readonly sentence: string;
+  readonly hasNoRoom?: boolean;
+  readonly allowsNone?: boolean;
+}
 
 /** What the gateway writes of a limit, in people's amounts: "usd-day: 5 USD would exceed the 1 USD of this day, of which …". */
-function limitIn(message: string): { readonly sentence: string; readonly hasNoRoom: boolean } | undefined {
+function limitIn(message: string): LimitReached | undefined {
   const [, count, unit, span] = /^\S+: more than (\d+) (request|job)s (.+)$/.exec(message) ?? [];
-  if (count) return { sentence: `The limit is ${count} ${unit}${count === "1" ? "" : "s"} ${span}.`, hasNoRoom: false };
+  if (count) return { sentence: `The limit is ${count} ${unit}${count === "1" ? "" : "s"} ${span}.` };
   const [, of] = /^app-usd-\w+: what (.+)$/.exec(message) ?? [];
-  if (of) return { sentence: `What ${of}.`, hasNoRoom: false };
+  if (of) return { sentence: `What ${of}.` };
   const amounts = /^\S+: ([\d.]+) (USD|bytes) would exceed the ([\d.]+) \w+ (.+), of which ([\d.]+) are used$/;
   const [, needed, measure, limit, scope, used] = amounts.exec(message) ?? [];
   if (scope === undefined) return undefined;
   const show = (amount = "") => (measure === "USD" ? usd : bytes)(Number(amount));
   const hasNoRoom = Number(needed) > Number(limit);
   const rest = hasNoRoom ? "That alone is more than" : `${show(used)} ${measure === "USD" ? "is" : "are"} used of`;
-  return { sentence: `This may take ${show(needed)}. ${rest} the ${show(limit)} ${scope}.`, hasNoRoom };
+  return {
+    sentence: `This may take ${show(needed)}. ${rest} the ${show(limit)} ${scope}.`,
+    hasNoRoom,
+    allowsNone: Number(limit) === 0,
+  };
 }
 
 /** Of a job that says nothing but its state. */

@@ -125,6 +125,27 @@ describeInChromium("the pages say it in place, and lose nothing of the form", ()
     expect(site.besidesRefusals(faults)).toEqual([]);
   });
 
+  it("where a plan has no room for a kind: before it is run, and offers no second try", async () => {
+    const rules = [
+      { unit: "usd", limit: 5, per: "day" },
+      { unit: "usd", limit: 0, per: "day", models: ["video"] },
+    ];
+    const token = await site.mint(server.url, { user: "no-films", rules });
+    const { page, faults } = await site.visit(`${server.url}/#token=${token}`);
+    await page.getByText(/of \$[\d.]+ left today\./).waitFor();
+    const warning = page.getByText("Your plan has no room for this: it allows $0.00 a day for video.");
+    await site.chooseKind(page, "Film");
+    await warning.waitFor();
+    await page.getByText("$0.00 of $0.00 left today for video.").waitFor();
+    await site.runButton(page).click();
+    const said = page.locator(".result[data-state=TROUBLE]");
+    await said.getByText("Waiting does not help: your plan allows none of this. Take another kind.").waitFor();
+    expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(0);
+    await site.chooseKind(page, "Picture");
+    await warning.waitFor({ state: "detached" });
+    expect(site.besidesRefusals(faults)).toEqual([]);
+  });
+
   it("where a token has ended: at once, with a place for another", async () => {
     const token = await site.mint(server.url, { user: "ada", ttlSeconds: 4 });
     const { page, faults } = await site.visit(`${server.url}/#token=${token}`);

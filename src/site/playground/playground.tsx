@@ -5,12 +5,12 @@ import type { MediaKind } from "../media.tsx";
 import { sluice, tokensUser } from "../session.ts";
 import { Code } from "../tabs.tsx";
 import { openPage } from "../trouble.tsx";
-import { usd } from "../words.ts";
 import { snippetsOf } from "./code.ts";
 import { Fields, Switch } from "./fields.tsx";
 import { beginning, type FormState, keepForm, keepRecipe, valuesOf, withFile, withValue } from "./form-state.ts";
 import { ModelPicker, RivalPicker } from "./pickers.tsx";
 import { madeUrl, Result } from "./result.tsx";
+import { leftToday, noRoomFor } from "./room.ts";
 import { type Field, fieldsOf, inputOf } from "./schema.ts";
 import { isUnderWay, type Side, useEstimate, useRun } from "./use-run.ts";
 
@@ -34,7 +34,8 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
   };
   const [, input] = callOf(model, state);
   const calls = (rival ? [model, rival] : [model]).map((one) => callOf(one, state));
-  const estimate = useEstimate(calls, form);
+  const { says: estimate, mostUsd } = useEstimate(calls, form);
+  const noRoom = noRoomFor(mostUsd, usage, model);
   const goesOn = isUnderWay(left.run) || isUnderWay(right.run);
   useLayoutEffect(() => keepForm(state), [state]);
 
@@ -96,10 +97,11 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
           <p class="hint" aria-live="polite">
             {estimate}
             {rival && estimate.startsWith("At most") && " for both"}
+            {noRoom && <span class="fault"> {noRoom}</span>}
           </p>
         </div>
         <p class="hint">
-          {leftToday(usage)} {tokensUser}
+          {leftToday(usage, model)} {tokensUser}
         </p>
         {samples && (
           <p class="hint">No model service is connected here: results are samples, unless a worker is attached.</p>
@@ -124,15 +126,6 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
 function openAround({ target }: Event): void {
   const part = (target as HTMLElement).closest("details");
   if (part) part.open = true;
-}
-
-/** In money where the plan counts money by the day, else in requests. */
-function leftToday({ limits, plan }: Usage): string {
-  const ofToday = limits.filter(({ name, unit }) => /day/.test(name) && (unit === "usd" || unit === "requests"));
-  const limit = ofToday.find(({ name }) => name === "usd-day") ?? ofToday[0];
-  if (!limit) return `Plan ${plan}: no limit by the day.`;
-  const show = (amount: number) => (limit.unit === "usd" ? usd(amount) : `${amount} requests`);
-  return `Plan ${plan}: ${show(limit.remaining)} of ${show(limit.limit)} left today.`;
 }
 
 openPage(

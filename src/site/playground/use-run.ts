@@ -120,30 +120,38 @@ function textOf(output: unknown): string {
   return textOf(text ?? tokens ?? choices ?? message ?? delta ?? content);
 }
 
+interface Price {
+  readonly says: string;
+  /** Of the dearest call, where it is known. */
+  readonly mostUsd: number;
+}
+
 /** Of all calls together, asked of the gateway while the form changes; or why there is none. Empty while it is not known. */
-export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElement | null>): string {
-  const [sentence, tell] = useState("");
+export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElement | null>): Price {
+  const [price, tell] = useState<Price>(noPrice(""));
   useLayoutEffect(() => {
     const left = new AbortController();
-    tell("");
+    tell(noPrice(""));
     const timer = setTimeout(async () => {
       const wrong = form.current?.querySelector<HTMLInputElement>(":is(input, textarea, select):invalid");
-      if (wrong) return tell(whatIsWrong(wrong));
+      if (wrong) return tell(noPrice(whatIsWrong(wrong)));
       const asked = calls.map(([model, input]) => sluice.estimate(model, input, { signal: left.signal }));
-      const says = await Promise.all(asked).then(priceOf, (error) => troubleOf(error).sentence);
-      if (!left.signal.aborted) tell(says);
+      const told = await Promise.all(asked).then(priceOf, (error) => noPrice(troubleOf(error).sentence));
+      if (!left.signal.aborted) tell(told);
     }, pauseMs);
     return () => {
       clearTimeout(timer);
       left.abort();
     };
   }, [JSON.stringify(calls)]);
-  return sentence;
+  return price;
 }
 
-function priceOf(estimates: readonly Estimate[]): string {
-  const most = estimates.reduce((sum, { usd }) => sum + usd, 0);
-  return most === 0 ? "Free" : `At most ${usd(most)}`;
+const noPrice = (says: string): Price => ({ says, mostUsd: 0 });
+
+function priceOf(estimates: readonly Estimate[]): Price {
+  const sum = estimates.reduce((sum, { usd }) => sum + usd, 0);
+  return { says: sum === 0 ? "Free" : `At most ${usd(sum)}`, mostUsd: Math.max(...estimates.map(({ usd }) => usd)) };
 }
 
 function whatIsWrong({ validity, validationMessage, labels, ariaLabel }: HTMLInputElement): string {
