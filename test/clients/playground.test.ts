@@ -250,7 +250,7 @@ describeInChromium("the playground", () => {
       vi.waitFor(async () => expect(await says.textContent()).toBe(`picture.jpg: ${words}`), patience);
     await input.setInputFiles({ ...picture, buffer: Buffer.alloc(0) });
     await isSaid("The file is empty.");
-    await input.setInputFiles({ ...picture, mimeType: "image/bmp" });
+    await input.setInputFiles({ ...picture, mimeType: "image/bmp", buffer: Buffer.from("BM no picture") });
     await isSaid("Files of this kind are not taken. These are: png, jpeg, gif, webp, avif.");
     await input.setInputFiles({ ...picture, buffer: Buffer.from("no picture") });
     await isSaid("What is in the file is not what its name says.");
@@ -261,6 +261,19 @@ describeInChromium("the playground", () => {
     });
     await isSaid("The file is too large. At most 67 MB are taken.");
     expect(site.besidesRefusals(faults)).toEqual([]);
+  });
+
+  it("takes a picture for what it is, whatever its name says", async () => {
+    const { page, faults } = await site.visit(server.url);
+    await site.chooseModel(page, "image-edit", "p-image-edit");
+    const announced = page.waitForRequest(
+      (request) => request.method() === "POST" && request.url().endsWith("/uploads"),
+    );
+    const named = { ...picture, name: "picture.png", mimeType: "image/png" };
+    await page.locator(".drop input[type=file]").first().setInputFiles(named);
+    expect((await announced).postDataJSON()).toMatchObject({ type: "image/jpeg" });
+    await page.locator(".file", { hasText: "picture.png" }).waitFor();
+    expect(faults).toEqual([]);
   });
 
   it("says why there is no price, and names each control once", async () => {

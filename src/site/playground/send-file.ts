@@ -7,19 +7,36 @@ import { bytes, troubleOf } from "../words.ts";
 /** A body of this size is taken by every model, where the deployment has no place for uploads. */
 const maxInlineBytes = 7 * 1024 ** 2;
 
+/** How the pictures begin that the gateway takes, a character for each byte. */
+const beginnings: Readonly<Record<string, RegExp>> = {
+  "image/png": /^\x89PNG/,
+  "image/jpeg": /^\xff\xd8\xff/,
+  "image/gif": /^GIF8/,
+  "image/webp": /^RIFF.{4}WEBP/s,
+  "image/avif": /^.{4}ftypavi[fs]/s,
+};
+
+/** The file as what it is: a browser goes by its name, which may be another picture's. */
+async function wellTyped(file: File): Promise<Blob> {
+  const begins = String.fromCharCode(...new Uint8Array(await file.slice(0, 12).arrayBuffer()));
+  const type = Object.keys(beginnings).find((one) => beginnings[one]?.test(begins));
+  return type === undefined || type === file.type ? file : file.slice(0, file.size, type);
+}
+
 /** Uploaded at once, so that the price, the code and a reload know it. Without a place for uploads it goes with the job. */
 export async function linkTo(file: File, say: (sentence: string) => void): Promise<string> {
   if (file.size === 0) throw new Error("The file is empty.");
+  const typed = await wellTyped(file);
   try {
     say(`Sending ${file.name} …`);
     const onProgress = (sent: number, all: number) => say(`Sending ${file.name}: ${Math.round((100 * sent) / all)} %`);
-    return (await sluice.upload(file, { onProgress })).url;
+    return (await sluice.upload(typed, { onProgress })).url;
   } catch (error) {
     const hasNoPlace = error instanceof SluiceError && (error.status === 501 || error.status === 404);
     if (!hasNoPlace) throw error;
     if (file.size > maxInlineBytes) throw new Error(tooLarge(maxInlineBytes));
     const reader = new FileReader();
-    reader.readAsDataURL(file);
+    reader.readAsDataURL(typed);
     await new Promise((resolve) => reader.addEventListener("loadend", resolve));
     return `${reader.result}`;
   }
