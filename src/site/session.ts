@@ -30,10 +30,8 @@ const ownToken = findToken();
 if (ownToken === "") await askOtherTabs();
 /** Told after each call whether the connection is lost. */
 export const contacts = new Set<(isLost: boolean) => void>();
-export const sluice = createSluice({
-  ...(ownToken ? { token: ownToken } : { storage: visitors }),
-  fetch: watchedFetch,
-});
+const caller = ownToken ? { token: ownToken } : { storage: visitors };
+export const sluice = createSluice({ ...caller, fetch: watchedFetch });
 /** Whom a token names; empty for a visitor. */
 export const tokensUser = ownToken && `With the token of ${userOf(ownToken)}.`;
 
@@ -56,15 +54,13 @@ function findToken(): string {
 
 /** What answers with an error's page is not the gateway. */
 async function watchedFetch(...[url, init]: Parameters<Fetch>): Promise<Response> {
-  const tell = (isLost: boolean) => {
-    for (const hear of contacts) hear(isLost);
-  };
   try {
     const answer = await (siteKey === undefined ? fetch(url, init) : withChallenge(url, init));
-    tell(!answer.ok && !answer.headers.get("Content-Type")?.includes("json"));
+    const isLost = !answer.ok && !answer.headers.get("Content-Type")?.includes("json");
+    for (const hear of contacts) hear(isLost);
     return answer;
   } catch (error) {
-    if (!init.signal?.aborted) tell(true);
+    if (!init.signal?.aborted) for (const hear of contacts) hear(true);
     throw error;
   }
 }

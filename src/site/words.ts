@@ -1,8 +1,10 @@
 // Amounts, times and failures as people read them.
 import { SluiceError } from "../client/index.ts";
 
+/** Cents, and below a dollar as many more digits as tell three of the amount. */
 export function usd(amount: number): string {
-  const digits = amount === 0 || amount >= 1 ? { minimumFractionDigits: 2 } : { maximumSignificantDigits: 3 };
+  const magnitude = amount > 0 && amount < 1 ? Math.floor(Math.log10(amount)) : 0;
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 - magnitude };
   return amount.toLocaleString("en-US", { style: "currency", currency: "USD", ...digits });
 }
 
@@ -48,6 +50,8 @@ const troubles: Readonly<Record<string, readonly [title: string, advice: string]
     "Try again. A browser that blocks scripts may be the reason.",
   ],
   ANONYMOUS_OFF: ["A token is needed", "Visitors without an account are switched off here."],
+  NO_ROOM: ["Your plan has no room for this", "Waiting does not help. Take something smaller, or another model."],
+  NONE_ALLOWED: ["Your plan allows none of this", "Waiting does not help. Take another kind of model."],
   MODEL_DISABLED: ["This model is switched off", "Choose another model."],
 };
 const wantToken = ["TOKEN_EXPIRED", "TOKEN_REVOKED", "UNAUTHORIZED", "ANONYMOUS_OFF"];
@@ -58,7 +62,7 @@ export function troubleOf(error: unknown) {
   const { message } = error as Error;
   const { code, retryAfter, requestId } = error instanceof SluiceError ? error : new SluiceError("OTHER", message);
   const limit = limitIn(message);
-  const known = limit?.hasNoRoom ? (limit.allowsNone ? noneAllowed : noRoom) : troubles[code];
+  const known = troubles[limit?.noRoom ?? code];
   const [title, advice] = known ?? ["It did not work", "Try again, or quote the request's number."];
   return {
     title,
@@ -67,7 +71,7 @@ export function troubleOf(error: unknown) {
     /** The gateway wants a token that it does not have. */
     wantsToken: wantToken.includes(code),
     /** Waiting does not help. */
-    isFinal: limit?.hasNoRoom === true,
+    isFinal: limit?.noRoom !== undefined,
     /** Of the input, where the gateway names it. */
     field: /^input\.(\w+)/.exec(message)?.[1],
     againAt: retryAfter === undefined ? undefined : Date.now() + retryAfter * 1000,
@@ -75,20 +79,8 @@ export function troubleOf(error: unknown) {
   };
 }
 
-const noRoom = [
-  "Your plan has no room for this",
-  "Waiting does not help. Take something smaller, or another model.",
-] as const;
-const noneAllowed = [noRoom[0], "Waiting does not help: your plan allows none of this. Take another kind."] as const;
-
-interface LimitReached {
-  readonly sentence: string;
-  readonly hasNoRoom?: boolean;
-  readonly allowsNone?: boolean;
-}
-
 /** What the gateway writes of a limit, in people's amounts: "usd-day: 5 USD would exceed the 1 USD of this day, of which …". */
-function limitIn(message: string): LimitReached | undefined {
+function limitIn(message: string): { readonly sentence: string; readonly noRoom?: string | undefined } | undefined {
   const [, count, unit, span] = /^\S+: more than (\d+) (request|job)s (.+)$/.exec(message) ?? [];
   if (count) return { sentence: `The limit is ${count} ${unit}${count === "1" ? "" : "s"} ${span}.` };
   const [, of] = /^app-usd-\w+: what (.+)$/.exec(message) ?? [];
@@ -97,13 +89,9 @@ function limitIn(message: string): LimitReached | undefined {
   const [, needed, measure, limit, scope, used] = amounts.exec(message) ?? [];
   if (scope === undefined) return undefined;
   const show = (amount = "") => (measure === "USD" ? usd : bytes)(Number(amount));
-  const hasNoRoom = Number(needed) > Number(limit);
-  const rest = hasNoRoom ? "That alone is more than" : `${show(used)} ${measure === "USD" ? "is" : "are"} used of`;
-  return {
-    sentence: `This may take ${show(needed)}. ${rest} the ${show(limit)} ${scope}.`,
-    hasNoRoom,
-    allowsNone: Number(limit) === 0,
-  };
+  const noRoom = Number(needed) > Number(limit) ? (Number(limit) === 0 ? "NONE_ALLOWED" : "NO_ROOM") : undefined;
+  const rest = noRoom ? "That alone is more than" : `${show(used)} ${measure === "USD" ? "is" : "are"} used of`;
+  return { sentence: `This may take ${show(needed)}. ${rest} the ${show(limit)} ${scope}.`, noRoom };
 }
 
 /** Of a job that says nothing but its state. */

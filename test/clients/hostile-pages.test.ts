@@ -139,7 +139,7 @@ describeInChromium("the pages say it in place, and lose nothing of the form", ()
     await page.getByText("$0.00 of $0.00 left today for video.").waitFor();
     await site.runButton(page).click();
     const said = page.locator(".result[data-state=TROUBLE]");
-    await said.getByText("Waiting does not help: your plan allows none of this. Take another kind.").waitFor();
+    await said.getByText("Waiting does not help. Take another kind of model.").waitFor();
     expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(0);
     await site.chooseKind(page, "Picture");
     await warning.waitFor({ state: "detached" });

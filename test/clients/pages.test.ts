@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { root } from "../../src/cli/wrangler.ts";
 import { SluiceError } from "../../src/client/index.ts";
-import { bytes, troubleOf } from "../../src/site/words.ts";
+import { bytes, troubleOf, usd } from "../../src/site/words.ts";
 import { NpmStart } from "../e2e/support/npm-start.ts";
 import { describeInChromium } from "./chromium.ts";
 import * as site from "./site.ts";
@@ -132,6 +132,17 @@ describe("the words of the pages", () => {
     [1_500_000, "1.5 MB"],
     [100_000_000, "100 MB"],
   ])("%i bytes are %s", (size, says) => expect(bytes(size)).toBe(says));
+
+  it.each([
+    [0, "$0.00"],
+    [0.1, "$0.10"],
+    [0.237, "$0.237"],
+    [0.00252, "$0.00252"],
+    [0.0000001, "$0.0000001"],
+    [0.9999, "$1.00"],
+    [5, "$5.00"],
+    [12.345, "$12.35"],
+  ])("%d USD are %s", (amount, says) => expect(usd(amount)).toBe(says));
 
   const quotaUsedUp = "The quota is used up";
   it.each([

@@ -259,7 +259,7 @@ describeInChromium("the playground", () => {
       data.items.add(new File([new Uint8Array(65 * 1024 ** 2)], "picture.jpg", { type: "image/jpeg" }));
       field.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
     });
-    await isSaid("The file is too large. At most 67 MB are taken.");
+    await isSaid("The file is too large. At most 64 MB are taken.");
     expect(site.besidesRefusals(faults)).toEqual([]);
   });
 
@@ -273,6 +273,22 @@ describeInChromium("the playground", () => {
     await page.locator(".drop input[type=file]").first().setInputFiles(named);
     expect((await announced).postDataJSON()).toMatchObject({ type: "image/jpeg" });
     await page.locator(".file", { hasText: "picture.png" }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("says the range of a number, and marks the one that is refused", async () => {
+    const { page, faults } = await site.visit(server.url);
+    const width = page.getByLabel("Width");
+    await page.getByText("From 256 to 1536.").first().waitFor();
+    expect(await width.getAttribute("aria-invalid")).toBe("false");
+    for (const refused of ["2000", "255"]) {
+      await width.fill(refused);
+      await page.getByText(/^Width: /).waitFor();
+      expect([refused, await width.getAttribute("aria-invalid")]).toEqual([refused, "true"]);
+    }
+    await width.fill("512");
+    await page.getByText("At most").waitFor();
+    expect(await width.getAttribute("aria-invalid")).toBe("false");
     expect(faults).toEqual([]);
   });
 

@@ -38,8 +38,11 @@ export function Fields({ fields, values, change, fault }: ListProps) {
 }
 
 /** The seed has its own switch. */
-const hintOf = ({ name, schema }: Field) =>
-  name === "seed" ? "" : (schema.description ?? schema.examples?.join(", "));
+function hintOf({ name, schema: { minimum, maximum, description, examples } }: Field): string {
+  if (name === "seed") return "";
+  const range = minimum !== undefined && maximum !== undefined && `From ${minimum} to ${maximum}.`;
+  return [range, description ?? examples?.join(", ")].filter(Boolean).join(" ");
+}
 
 export function Switch({ label, isOn, turn }: Readonly<{ label: string; isOn: boolean; turn: (on: boolean) => void }>) {
   const toggle = ({ target }: Event) => turn((target as HTMLInputElement).checked);
@@ -55,7 +58,9 @@ function Control({ field, value, change, isWrong }: FieldProps) {
   const { name, type, schema, usual, isRequired: required } = field;
   const { enum: options = [], maxLength, pattern, minimum: min, maximum: max } = schema;
   const text = `${value ?? (required ? usual : undefined) ?? ""}`;
-  const own = { id: `input-${name}`, name, "aria-describedby": `says-${name}`, "aria-invalid": `${isWrong}` };
+  // A range that is missing refuses nothing.
+  const isBad = isWrong || (text !== "" && (Number(text) < Number(min) || Number(text) > Number(max)));
+  const own = { id: `input-${name}`, name, "aria-describedby": `says-${name}`, "aria-invalid": `${isBad}` };
   const said = { ...own, required, value: text, onInput: hear(change) };
   if (type === "choice") {
     const names = options.map((option) => [`${option}`, `${option}`.replaceAll("_", " ")] as const);

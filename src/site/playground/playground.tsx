@@ -10,9 +10,9 @@ import { Fields, Switch } from "./fields.tsx";
 import { beginning, type FormState, keepForm, keepRecipe, valuesOf, withFile, withValue } from "./form-state.ts";
 import { ModelPicker, RivalPicker } from "./pickers.tsx";
 import { madeUrl, Result } from "./result.tsx";
-import { leftToday, noRoomFor } from "./room.ts";
+import { leftToday, noRoomFor, priceOf } from "./room.ts";
 import { type Field, fieldsOf, inputOf } from "./schema.ts";
-import { isUnderWay, type Side, useEstimate, useRun } from "./use-run.ts";
+import { isUnderWay, type Side, useEstimates, useRun } from "./use-run.ts";
 
 type Catalog = Readonly<{ models: readonly ListedModel[]; samples?: boolean }>;
 
@@ -34,8 +34,8 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
   };
   const [, input] = callOf(model, state);
   const calls = (rival ? [model, rival] : [model]).map((one) => callOf(one, state));
-  const { says: estimate, mostUsd } = useEstimate(calls, form);
-  const noRoom = noRoomFor(mostUsd, usage, model);
+  const estimates = useEstimates(calls, form);
+  const noRoom = typeof estimates === "string" ? "" : noRoomFor(estimates, usage, model);
   const goesOn = isUnderWay(left.run) || isUnderWay(right.run);
   useLayoutEffect(() => keepForm(state), [state]);
 
@@ -95,8 +95,7 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
             <span key={`${goesOn}`}>{goesOn ? "Running …" : "Run"}</span>
           </button>
           <p class="hint" aria-live="polite">
-            {estimate}
-            {rival && estimate.startsWith("At most") && " for both"}
+            {typeof estimates === "string" ? estimates : priceOf(estimates)}
             {noRoom && <span class="fault"> {noRoom}</span>}
           </p>
         </div>

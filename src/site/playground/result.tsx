@@ -16,14 +16,12 @@ interface Props extends Side {
   readonly use: (model: string, kind: MediaKind, url: string) => void;
 }
 
-const doing: Readonly<Record<string, string>> = {
-  noted: "Looking it up …",
+const doing: Record<string, string> = {
+  noted: "Loading …",
   submitting: "Asking …",
   IN_QUEUE: "Waiting for a worker …",
 };
-
 const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth";
-
 const fileGone = troubleOf(new SluiceError("FILE_GONE", "There is no connection, or the link has ended."));
 
 export function Result(props: Props) {

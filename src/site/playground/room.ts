@@ -1,11 +1,9 @@
-// What the caller's plan leaves for a run of a model: said before it is run.
-import type { Limit, ListedModel, Usage } from "../../client/index.ts";
+// What a run costs at most, and what the caller's plan leaves for it: said before it is run.
+import type { Estimate, ListedModel, Usage } from "../../client/index.ts";
 import { usd } from "../words.ts";
 
-type Met = Limit & { readonly span: string };
-
 /** The limits of money that a run of the model meets, as far as their names tell: `usd-day`, `usd-day-video`. */
-function moneyLimits({ limits }: Usage, { kind, id }: ListedModel): Met[] {
+function moneyLimits({ limits }: Usage, { kind, id }: ListedModel) {
   return limits.flatMap((limit) => {
     const [, period, scope = ""] = /^(?:token-)?usd-([a-z]+)-?(.*)$/.exec(limit.name) ?? [];
     const isMet = period !== undefined && ["", kind, id].includes(scope);
@@ -24,9 +22,13 @@ export function leftToday(usage: Usage, model: ListedModel): string {
   return `Plan ${usage.plan}: ${left ?? "no limit by the day"}.`;
 }
 
-/** Why no waiting makes room for it; empty where it does. */
-export function noRoomFor(mostUsd: number, usage: Usage, model: ListedModel): string {
-  const [least] = moneyLimits(usage, model).toSorted((a, b) => a.limit - b.limit);
-  if (!least || mostUsd <= least.limit) return "";
-  return `Your plan has no room for this: it allows ${usd(least.limit)} ${least.span}.`;
+export function priceOf(estimates: readonly Estimate[]): string {
+  const most = estimates.reduce((sum, { usd }) => sum + usd, 0);
+  return most === 0 ? "Free" : `At most ${usd(most)}${estimates.length > 1 ? " for both" : ""}`;
+}
+
+/** Why no waiting makes room for one of them; empty where it does. */
+export function noRoomFor(estimates: readonly Estimate[], usage: Usage, model: ListedModel): string {
+  const tight = moneyLimits(usage, model).findLast(({ limit }) => estimates.some(({ usd }) => usd > limit));
+  return tight ? `Your plan has no room for this: it allows ${usd(tight.limit)} ${tight.span}.` : "";
 }

@@ -8,19 +8,14 @@ import { bytes, troubleOf } from "../words.ts";
 const maxInlineBytes = 7 * 1024 ** 2;
 
 /** How the pictures begin that the gateway takes, a character for each byte. */
-const beginnings: Readonly<Record<string, RegExp>> = {
-  "image/png": /^\x89PNG/,
-  "image/jpeg": /^\xff\xd8\xff/,
-  "image/gif": /^GIF8/,
-  "image/webp": /^RIFF.{4}WEBP/s,
-  "image/avif": /^.{4}ftypavi[fs]/s,
-};
+const pictures =
+  /^(?:(?<png>\x89PNG)|(?<jpeg>\xff\xd8\xff)|(?<gif>GIF8)|RIFF....(?<webp>WEBP)|....ftyp(?<avif>avi[fs]))/s;
 
 /** The file as what it is: a browser goes by its name, which may be another picture's. */
 async function wellTyped(file: File): Promise<Blob> {
   const begins = String.fromCharCode(...new Uint8Array(await file.slice(0, 12).arrayBuffer()));
-  const type = Object.keys(beginnings).find((one) => beginnings[one]?.test(begins));
-  return type === undefined || type === file.type ? file : file.slice(0, file.size, type);
+  const [name] = Object.entries(pictures.exec(begins)?.groups ?? {}).find(([, found]) => found) ?? [];
+  return name ? file.slice(0, file.size, `image/${name}`) : file;
 }
 
 /** Uploaded at once, so that the price, the code and a reload know it. Without a place for uploads it goes with the job. */
@@ -42,7 +37,8 @@ export async function linkTo(file: File, say: (sentence: string) => void): Promi
   }
 }
 
-const tooLarge = (most: number) => `The file is too large. At most ${bytes(most)} are taken.`;
+/** The docs call a mebibyte of these limits a megabyte. */
+const tooLarge = (most: number) => `The file is too large. At most ${bytes((most / 1024 ** 2) * 1e6)} are taken.`;
 
 /** What the gateway says of an upload is written for programs. */
 export function faultOf(error: unknown, kind: MediaKind): string {

@@ -1,7 +1,7 @@
 // One run of a model, from the button to the result, and what it would cost at most. A page that is loaded anew takes its
 // job up again, and shows its result for as long as the gateway keeps it.
 import { type RefObject, useLayoutEffect, useRef, useState } from "hono/jsx/dom";
-import { type Estimate, type Job, SluiceError } from "../../client/index.ts";
+import type { Estimate, Job, SluiceError } from "../../client/index.ts";
 import { keep, recall } from "../memory.ts";
 import { contacts, sluice } from "../session.ts";
 import { type Trouble, troubleOf, usd } from "../words.ts";
@@ -29,7 +29,6 @@ export type Side = ReturnType<typeof useRun>;
 const pauseMs = 250;
 const cancelWithinMs = 10_000;
 const idle: Run = { state: "idle", model: "", input: {}, text: "" };
-const noNote = { model: "", input: {} as Input, id: "" };
 
 export const isUnderWay = ({ state, job, trouble }: Run) => state !== "idle" && !job && !trouble;
 
@@ -49,10 +48,14 @@ export function useRun(place: string) {
     contacts.add(hear);
     let id = "";
     let isCancelling = false;
+    const failCancel = (error: unknown) => {
+      const says = `Not cancelled: ${troubleOf(error).sentence} The job may go on, and cost.`;
+      if (isUnderWay(now)) tell({ says });
+    };
     cancel.current = () => {
       isCancelling = true;
       tell({ says: "Cancelling …" });
-      if (id) void cancelJob(begun.model, id).catch((error) => tell({ says: notCancelled(error) }));
+      if (id) void cancelJob(begun.model, id).catch(failCancel);
     };
     try {
       id = await submit();
@@ -65,8 +68,7 @@ export function useRun(place: string) {
     } catch (error) {
       const { code, status, job } = error as SluiceError;
       const isGone = status === 404;
-      const wasStopped = isCancelling && code === "JOB_CANCELLED";
-      if (wasStopped) tell({ state: "idle", says: await cancelled(begun.model) });
+      if (isCancelling && code === "JOB_CANCELLED") tell({ state: "idle", says: await cancelled(begun.model) });
       else if (isGone && now.state === "noted") tell({ state: "idle" });
       else tell({ trouble: troubleOf(error), says: undefined });
       if (isGone || job) keep("sessionStorage", place, undefined);
@@ -85,30 +87,22 @@ export function useRun(place: string) {
   };
 
   useLayoutEffect(() => {
-    const { model, input, id } = recall("sessionStorage", place, noNote);
+    const { model, input, id } = recall("sessionStorage", place, { model: "", input: {} as Input, id: "" });
     if (model && id) void follow({ ...idle, state: "noted", model, input }, async () => id);
   }, []);
 
   return { run, start, cancel: () => cancel.current?.() };
 }
 
-const pathOf = (...segments: readonly string[]) => ["", "v2", ...segments].map(encodeURIComponent).join("/");
-
 /** Sent once, unlike the client's own: the visitor hears soon that it reached nobody. */
 const cancelJob = (model: string, id: string) =>
-  sluice.call(pathOf(model, "cancel", id), { method: "POST", signal: AbortSignal.timeout(cancelWithinMs) });
-
-function notCancelled(error: unknown): string {
-  const why = error instanceof SluiceError ? troubleOf(error).sentence : "The gateway does not answer.";
-  return `Not cancelled: ${why} The job may go on, and cost.`;
-}
+  sluice.call(`/v2/${model}/cancel/${id}`, { method: "POST", signal: AbortSignal.timeout(cancelWithinMs) });
 
 /** Of the newest job of the model that was cancelled; the answer about a cancelled job tells no cost. */
 async function cancelled(model: string): Promise<string> {
   const { jobs = [] } = (await sluice.usage().catch(() => undefined)) ?? {};
   const { costUsd = null } = jobs.find((job) => job.model === model && job.status === "CANCELLED") ?? {};
-  if (costUsd === null) return "Cancelled.";
-  return costUsd === 0 ? "Cancelled. It cost nothing." : `Cancelled. It cost ${usd(costUsd)}.`;
+  return costUsd === null ? "Cancelled." : `Cancelled. It cost ${costUsd === 0 ? "nothing" : usd(costUsd)}.`;
 }
 
 /** Text in whatever shape a text model sends it: pieces, tokens of choices, or messages. */
@@ -120,23 +114,17 @@ function textOf(output: unknown): string {
   return textOf(text ?? tokens ?? choices ?? message ?? delta ?? content);
 }
 
-interface Price {
-  readonly says: string;
-  /** Of the dearest call, where it is known. */
-  readonly mostUsd: number;
-}
-
-/** Of all calls together, asked of the gateway while the form changes; or why there is none. Empty while it is not known. */
-export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElement | null>): Price {
-  const [price, tell] = useState<Price>(noPrice(""));
+/** One for each call, asked of the gateway while the form changes; or why there is none. Empty while it is not known. */
+export function useEstimates(calls: readonly Call[], form: RefObject<HTMLFormElement | null>) {
+  const [estimates, tell] = useState<readonly Estimate[] | string>("");
   useLayoutEffect(() => {
     const left = new AbortController();
-    tell(noPrice(""));
+    tell("");
     const timer = setTimeout(async () => {
       const wrong = form.current?.querySelector<HTMLInputElement>(":is(input, textarea, select):invalid");
-      if (wrong) return tell(noPrice(whatIsWrong(wrong)));
+      if (wrong) return tell(whatIsWrong(wrong));
       const asked = calls.map(([model, input]) => sluice.estimate(model, input, { signal: left.signal }));
-      const told = await Promise.all(asked).then(priceOf, (error) => noPrice(troubleOf(error).sentence));
+      const told = await Promise.all(asked).catch((error) => troubleOf(error).sentence);
       if (!left.signal.aborted) tell(told);
     }, pauseMs);
     return () => {
@@ -144,14 +132,7 @@ export function useEstimate(calls: readonly Call[], form: RefObject<HTMLFormElem
       left.abort();
     };
   }, [JSON.stringify(calls)]);
-  return price;
-}
-
-const noPrice = (says: string): Price => ({ says, mostUsd: 0 });
-
-function priceOf(estimates: readonly Estimate[]): Price {
-  const sum = estimates.reduce((sum, { usd }) => sum + usd, 0);
-  return { says: sum === 0 ? "Free" : `At most ${usd(sum)}`, mostUsd: Math.max(...estimates.map(({ usd }) => usd)) };
+  return estimates;
 }
 
 function whatIsWrong({ validity, validationMessage, labels, ariaLabel }: HTMLInputElement): string {
