@@ -141,6 +141,28 @@ describeInChromium("the playground", () => {
     expect(faults).toEqual([]);
   });
 
+  it("has an address for each kind, which a link may have, and compares models of one kind alone", async () => {
+    const { page, faults } = await site.visit(`${server.url}/?kind=video`);
+    const chosen = page.locator(".choices input:checked").first();
+    const isKind = (label: string) =>
+      vi.waitFor(async () => expect(await chosen.locator("..").textContent()).toBe(label), patience);
+    await isKind("Film");
+    await site.chooseKind(page, "Speech");
+    expect(page.url()).toBe(`${server.url}/?kind=speech`);
+    await page.reload();
+    await isKind("Speech");
+    await site.chooseModel(page, "image", cheapest);
+    expect(page.url()).toBe(`${server.url}/`);
+    await page.getByText("Compare with another model").click();
+    await page.locator("#rival").selectOption("p-image-t2i");
+    expect(await page.locator(".result").count()).toBe(2);
+    await site.chooseKind(page, "Film");
+    expect(await page.locator(".result").count()).toBe(1);
+    await page.goto(`${server.url}/?kind=nothing`);
+    await isKind("Film");
+    expect(faults).toEqual([]);
+  });
+
   it("takes a file to an edit, and the edit to a film", async () => {
     const { page, faults } = await site.visit(server.url);
     await site.chooseModel(page, "image-edit", "p-image-edit");

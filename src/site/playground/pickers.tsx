@@ -18,18 +18,20 @@ const easiest = (models: readonly ListedModel[]) =>
   models.toSorted((a, b) => Number(needsFile(a)) - Number(needsFile(b)) || a.pricing.maxUsd - b.pricing.maxUsd)[0];
 
 /** `lastOf` a kind is the model that was chosen of it before. */
+export function modelOfKind(models: Props["models"], kind: string | null, lastOf: FormState["lastOf"]) {
+  const ofKind = models.filter((one) => one.kind === kind);
+  return ofKind.find(({ id }) => id === lastOf[`${kind}`]) ?? easiest(ofKind);
+}
+
 export function ModelPicker({ models, model, lastOf, choose }: Props & Pick<FormState, "lastOf">) {
-  const ofKind = (kind: string) => models.filter((one) => one.kind === kind);
-  const chooseKind = (kind: string) => {
-    const chosen = ofKind(kind).find(({ id }) => id === lastOf[kind]) ?? easiest(ofKind(kind)) ?? model;
-    choose(chosen.id);
-  };
+  const ofKind = models.filter(({ kind }) => kind === model.kind);
+  const chooseKind = (kind: string) => choose((modelOfKind(models, kind, lastOf) ?? model).id);
   return (
     <>
       <Choices label="Kind" options={Object.entries(kinds)} chosen={model.kind} choose={chooseKind} />
       <div class="field">
         <label for="model">Model</label>
-        <Select id="model" options={ofKind(model.kind).map(optionOf)} chosen={model.id} choose={choose} />
+        <Select id="model" options={ofKind.map(optionOf)} chosen={model.id} choose={choose} />
       </div>
     </>
   );

@@ -8,7 +8,7 @@ import { openPage } from "../trouble.tsx";
 import { snippetsOf } from "./code.ts";
 import { Fields, Switch } from "./fields.tsx";
 import { beginning, type FormState, keepForm, keepRecipe, valuesOf, withFile, withValue } from "./form-state.ts";
-import { ModelPicker, RivalPicker } from "./pickers.tsx";
+import { ModelPicker, modelOfKind, RivalPicker } from "./pickers.tsx";
 import { madeUrl, Result } from "./result.tsx";
 import { leftToday, noRoomFor, priceOf } from "./room.ts";
 import { type Field, fieldsOf, inputOf } from "./schema.ts";
@@ -18,14 +18,14 @@ type Catalog = Readonly<{ models: readonly ListedModel[]; samples?: boolean }>;
 
 function Playground({ models, samples, first }: Catalog & { readonly first: Usage }) {
   const forms = useMemo(() => new Map(models.map(({ id, input }) => [`${id}`, fieldsOf(input)])), []);
-  const [state, setState] = useState(() => beginning(forms));
+  const [state, setState] = useState(() => ofAskedKind(beginning(forms), models));
   const [usage, setUsage] = useState(first);
   const left = useRun("sluice job");
   const right = useRun("sluice other job");
   const form = useRef<HTMLFormElement>(null);
   const modelOf = (id: string | undefined) => models.find((model) => model.id === id);
   const model = modelOf(state.model) ?? (models[0] as ListedModel);
-  const rival = modelOf(state.rival);
+  const rival = models.find(({ id, kind }) => id === state.rival && kind === model.kind);
   const fields = forms.get(model.id) ?? [];
   const values = valuesOf(state, model.id, fields);
   const callOf = ({ id }: ListedModel, from: FormState) => {
@@ -38,6 +38,9 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
   const noRoom = typeof estimates === "string" ? "" : noRoomFor(estimates, usage, model);
   const goesOn = isUnderWay(left.run) || isUnderWay(right.run);
   useLayoutEffect(() => keepForm(state), [state]);
+  // Pictures are what the page without a kind begins with.
+  const address = model.kind === "image" ? location.pathname : `?kind=${model.kind}`;
+  useLayoutEffect(() => history.replaceState(null, "", address), [address]);
 
   /** What arrives late, such as a file, changes the form as it is by then. */
   const change = (name: string, value: unknown) => setState((now) => withValue(now, model.id, name, value));
@@ -119,6 +122,13 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
       </section>
     </div>
   );
+}
+
+function ofAskedKind(state: FormState, models: Catalog["models"]): FormState {
+  const kind = new URLSearchParams(location.search).get("kind");
+  const isOfKind = models.some((model) => model.id === state.model && model.kind === kind);
+  const asked = isOfKind ? undefined : modelOfKind(models, kind, state.lastOf);
+  return asked ? { ...state, model: asked.id } : state;
 }
 
 /** A browser shows no fault of a field that stands in a closed part, and runs nothing either. */
