@@ -99,7 +99,7 @@ function Playground({ models, samples, first }: Catalog & { readonly first: Usag
           </button>
           <p class="hint" aria-live="polite">
             {typeof estimates === "string" ? estimates : priceOf(estimates)}
-            {noRoom && <span class="fault"> {noRoom}</span>}
+            {noRoom && <span class="fault">. {noRoom}</span>}
           </p>
         </div>
         <p class="hint">
