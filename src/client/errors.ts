@@ -46,7 +46,7 @@ interface Refused {
   readonly code?: string | null;
   readonly detail?: string;
   readonly message?: string;
-  readonly error?: Refused;
+  readonly error?: Refused | string;
 }
 
 /** The gateway's refusal. An answer that is not its own, such as a network's error page, has the code `NETWORK`. */
@@ -54,7 +54,7 @@ export async function refusalOf(response: Response): Promise<SluiceError> {
   const { status, headers } = response;
   const body = (await response.json().catch(() => undefined)) as Refused | undefined;
   // Under `openai/` it has OpenAI's shape.
-  const { code, detail, message } = body?.error ?? body ?? {};
+  const { code, detail, message } = body?.error instanceof Object ? body.error : (body ?? {});
   return new SluiceError(code ?? "NETWORK", detail ?? message ?? `The gateway answered ${status}.`, {
     status,
     retryAfter: numberIn(headers, "Retry-After"),

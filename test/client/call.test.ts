@@ -163,6 +163,14 @@ describe("a call of the app's own", () => {
     expect(gateway.seen[0]?.method).toBe("PATCH");
   });
 
+  it.each([null, 5, "no", { error: null }, { error: {} }])(
+    "throws its own error where the answer is %j",
+    async (said) => {
+      const { result } = await calledWith(() => Response.json(said, { status: 400 }));
+      expect(result).toMatchObject({ reason: { code: "NETWORK", message: "The gateway answered 400.", status: 400 } });
+    },
+  );
+
   it("tells what the gateway refuses in OpenAI's shape", async () => {
     const error = { code: "INVALID_REQUEST", message: "messages: Too small", type: "invalid_request_error" };
     const answer = () => Response.json({ error }, { status: 400, headers: { "X-Request-Id": "request-1" } });

@@ -54,7 +54,10 @@ export class FakeGateway {
 export const json = (value: unknown, headers: Record<string, string> = {}) => Response.json(value, { headers });
 
 export function refusal(status: number, code: string, detail: string, headers: Record<string, string> = {}): Response {
-  return Response.json({ code, detail, status }, { status, headers: { "X-Request-Id": "request-1", ...headers } });
+  return Response.json(
+    { code, detail, error: detail, status },
+    { status, headers: { "X-Request-Id": "request-1", ...headers } },
+  );
 }
 
 export const broken = () => new TypeError("fetch failed");
