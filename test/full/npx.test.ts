@@ -70,10 +70,11 @@ it("makes a picture, ends with Ctrl-C, and has the picture when it starts again"
   const { output } = await visitor.run("black-forest-labs-flux-1-schnell", { prompt: "a lighthouse" });
   expect((await fetch(output.image_url)).headers.get("Content-Type")).toMatch(/^image\//);
 
-  const beside = npx("--port", `${await freePort()}`);
+  const another = `${await freePort()}`;
+  const beside = npx("--port", another);
   expect(await beside.ended).toBe(1);
   // Not `npx sluice`, which would be somebody else's package here.
-  expect(beside.output()).toContain(`npx ${tarball} --state .sluice-2`);
+  expect(beside.output()).toContain(`npx ${tarball} --port ${another} --state .sluice-2`);
 
   first.interrupt();
   await first.ended;
