@@ -30,6 +30,15 @@ const events = (body: string) =>
     .filter(Boolean)
     .map((event) => event.replace(/^data: /, ""));
 
+/** A worker takes the one call that there is, and says its first word. */
+async function beginStream(e: ReturnType<typeof endpoint>): Promise<string> {
+  await eventually(async () => expect(await e.take()).toHaveLength(1));
+  const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
+  const id = String(requests[0]?.id);
+  await e.chunk(id, "data: one\n\n");
+  return id;
+}
+
 describe("a chat", () => {
   it("is answered whole, with usage and its cost", async () => {
     const response = await endpoint(text).send("POST", chat, ask("hello"));
@@ -213,10 +222,7 @@ describe("a worker of one's own", () => {
   it("attack: whose client leaves loses the job, also where no client may cancel any more", async () => {
     const e = endpoint();
     const answer = e.send("POST", chat, ask("hello", { stream: true }));
-    await eventually(async () => expect(await e.take()).toHaveLength(1));
-    const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
-    const id = String(requests[0]?.id);
-    await e.chunk(id, "data: one\n\n");
+    const id = await beginStream(e);
     const { body } = await answer;
     for (let n = 0; n < rates.cancel.requests; n++) await e.queue().cancel("nobody");
     expect(await e.queue().cancel(id)).toMatchObject({ refused: "RATE_LIMITED" });
@@ -228,10 +234,7 @@ describe("a worker of one's own", () => {
   it("streams raw events, which go out as they are", async () => {
     const e = endpoint();
     const answer = e.send("POST", chat, ask("hello", { stream: true }));
-    await eventually(async () => expect(await e.take()).toHaveLength(1));
-    const { requests } = await e.read<{ requests: { id: string }[] }>("GET", "requests");
-    const id = String(requests[0]?.id);
-    await e.chunk(id, "data: one\n\n");
+    const id = await beginStream(e);
     await e.chunk(id, "data: [DONE]\n\n");
     await e.done(id, { output: [] });
     expect(await (await answer).text()).toBe("data: one\n\ndata: [DONE]\n\n");
