@@ -90,14 +90,13 @@ export async function passOn(passage: Passage): Promise<Passed> {
     clearTimeout(timer);
     const { reason } = cut.signal;
     cut.abort();
-    if (request.signal.aborted && upload?.isWhole() === false) throw neverSent;
+    // The client left in the middle of its own body: no worker was given all of it.
+    if (request.signal.aborted && upload?.isWhole() === false) throw bodyProblem("source-gone", limitBytes);
     throw error instanceof Problem ? error : (reason ?? brokenOff);
   }
 }
 
 const tooSlow = new Problem("WORKER_TOO_SLOW", "The worker took too long.");
-/** The client left in the middle of its own body, which is no answer's fault: no worker was given all of it. */
-const neverSent = new Problem("INVALID_REQUEST", "body: broke off");
 const brokenOff = new Problem("UPSTREAM_UNREACHABLE", "The worker could not be reached, or broke off.");
 const saysKey = new Problem("UPSTREAM_BAD_ANSWER", "The worker's answer says our key.");
 
