@@ -175,7 +175,7 @@ describe("fault L2: within one request", () => {
   });
 
   it("a client in doubt is let go", async () => {
-    const ahead = new ReadAhead(new Promise(() => {}), false);
+    const ahead = new ReadAhead(new Promise(() => {}));
     for (let reads = 0; reads < 100; reads++) ahead.brought(4 * 1024, 0);
     vi.setSystemTime(eleven);
     const may = ahead.mayRead();

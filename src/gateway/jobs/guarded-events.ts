@@ -1,8 +1,9 @@
 // Streams events to a client, reads their cost on the way, and cuts the stream off if it says our key.
 //
-// It begins in a slow mode: each piece is searched before it leaves. This also bounds how much waits for a slow client.
-// After some small pieces the runtime pipes the stream itself, at a fraction of the CPU, and we read a copy (`tee`). In
-// that mode a key in the stream is found late: it may have left already, and some of what follows it.
+// It begins in a careful mode: each piece is searched before it leaves. This also bounds how much waits for a slow client.
+// A fast stream stays in it, in pieces of 4 KB: they cost less than its events would one by one. Of one that is neither
+// fast nor comes in large pieces the runtime pipes the rest itself, and we read a copy (`tee`). Then a key is found late:
+// it may have left already, and some of what follows it.
 
 import { WatchedWriter } from "../../http/watched-writer.ts";
 import type { SecretSearch } from "../../json/secret-search.ts";
@@ -16,10 +17,10 @@ import type { StreamUsage } from "./stream-usage.ts";
  * first.
  */
 const guardedBytes = 16 * 1024;
-/** The first `guardedBytes` came fast if they took less. */
-const fastMs = 50;
 /** The read buffer grows while reads fill it. */
 const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
+/** Reads of a fast stream wait for as much: it is fast if its small pieces came within `begunMs`, and while no read takes `readMs`. */
+const fast = { leastBytes: 4 * 1024, roomBytes: 8 * 1024, begunMs: 50, readMs: 10 };
 /** After this many small pieces in a row the runtime takes over. */
 const smallPieces = 8;
 /** A read that takes as long has to wait for its bytes. */
@@ -37,8 +38,6 @@ export class GuardedEvents {
   readonly #letGo = new AbortController();
   /** If the stream is cut, at most so much passed to the client without being counted. */
   #unseenBytes = 0;
-  /** The first bytes came fast: the rest is taken to do so as well. */
-  #isFast = false;
   /** Nothing more goes to the client. */
   readonly #passingOver: AbortSignal;
   /** Nothing more is read: our key was found, or the client left and cannot come back for the rest. */
@@ -87,23 +86,18 @@ export class GuardedEvents {
     listen(this.#passingOver, listening, (reason) => client.letGo(reason));
     listen(client.gone, listening, (reason) => this.#letGo.abort(reason));
     const guarded = new SecretStream(this.#search);
-    let begunAt: number | undefined;
     try {
-      for (let passed = 0; ; ) {
+      for (;;) {
         const { piece, isLast } = await pieces.next();
-        begunAt ??= Date.now();
         this.#readingOver.throwIfAborted();
         const clear = guarded.take(piece);
         if (!clear) throw this.#endAtKey();
         seen.take(piece);
         await this.#write(client, clear);
         if (isLast) break;
-        passed += piece.byteLength;
-        const isClear = passed >= guardedBytes && guarded.held.length === 0;
-        if (isClear && pieces.areSmall && !this.#passingOver.aborted) {
+        if (pieces.areSmallAndSlow && guarded.held.length === 0 && !this.#passingOver.aborted) {
           pieces.releaseLock();
           client.releaseLock();
-          this.#isFast = Date.now() - begunAt < fastMs;
           return true;
         }
       }
@@ -160,7 +154,7 @@ export class GuardedEvents {
    * that.
    */
   async #readCopy(reader: ReadableStreamBYOBReader, seen: StreamUsage, cancelSoon: () => void): Promise<void> {
-    const ahead = new ReadAhead(this.done, this.#isFast);
+    const ahead = new ReadAhead(this.done);
     const guarded = new SecretStream(this.#search);
     let buffer: ArrayBufferLike = new ArrayBuffer(0);
     for (;;) {
@@ -194,29 +188,51 @@ export class GuardedEvents {
 
 type ReadResult = ReadableStreamReadResult<Uint8Array>;
 
-/** Reads what is there, with room that grows with what comes. A piece is valid until the next one is read. */
+/**
+ * Reads what is there, with room that grows with what comes; of a fast stream, pieces of a size. A piece is valid until
+ * the next one is read.
+ */
 class PieceReader {
   readonly #reader: ReadableStreamBYOBReader;
   #buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes.least);
+  #begunAt: number | undefined;
+  #bytes = 0;
+  /** Those that came last, one after the other. */
   #small = 0;
+  #pace: "unknown" | "fast" | "slow" = "unknown";
 
   constructor(stream: ReadableStream<Uint8Array>) {
     this.#reader = stream.getReader({ mode: "byob" });
   }
 
-  /** Those that came last, one after the other. */
-  get areSmall(): boolean {
-    return this.#small >= smallPieces;
+  get areSmallAndSlow(): boolean {
+    return this.#pace === "slow" && this.#small >= smallPieces;
   }
 
   async next(): Promise<{ piece: Uint8Array; isLast: boolean }> {
-    const { value, done }: ReadResult = await this.#reader.read(new Uint8Array(this.#buffer));
+    const askedAt = Date.now();
+    const leastBytes = this.#pace === "fast" ? fast.leastBytes : 1;
+    const { value, done }: ReadResult = await this.#reader.readAtLeast(leastBytes, new Uint8Array(this.#buffer));
     const piece = value ?? new Uint8Array();
-    const room = piece.buffer.byteLength;
-    const isFull = piece.byteLength === room && room < pieceBytes.most;
-    this.#buffer = isFull ? new ArrayBuffer(2 * room) : piece.buffer;
-    this.#small = piece.byteLength < pieceBytes.least ? this.#small + 1 : 0;
+    this.#buffer = piece.buffer;
+    this.#learn(piece.byteLength, askedAt, Date.now());
     return { piece, isLast: done };
+  }
+
+  #learn(bytes: number, askedAt: number, now: number): void {
+    this.#begunAt ??= now;
+    this.#bytes += bytes;
+    this.#small = bytes < pieceBytes.least ? this.#small + 1 : 0;
+    if (this.#pace === "fast") {
+      if (now - askedAt >= fast.readMs) this.#pace = "slow";
+    } else {
+      const room = this.#buffer.byteLength;
+      if (bytes === room && room < pieceBytes.most) this.#buffer = new ArrayBuffer(2 * room);
+      if (this.#pace === "unknown" && this.#bytes >= guardedBytes && this.#small >= smallPieces) {
+        this.#pace = now - this.#begunAt < fast.begunMs ? "fast" : "slow";
+        if (this.#pace === "fast") this.#buffer = new ArrayBuffer(fast.roomBytes);
+      }
+    }
   }
 
   cancel(reason: unknown): void {

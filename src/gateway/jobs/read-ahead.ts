@@ -34,7 +34,7 @@ const waitedMs = 25;
 const patienceMs = 30_000;
 
 export class ReadAhead {
-  #next: { readonly leastBytes: number; readonly roomBytes: number };
+  #next: { readonly leastBytes: number; readonly roomBytes: number } = slow;
   #waitMs = 0;
   /** The last pause between reads of a slow stream. */
   #pauseMs = pauses.leastMs;
@@ -44,8 +44,7 @@ export class ReadAhead {
   readonly #served: Promise<void>;
 
   /** `allServed` resolves when nothing waits for the client any more. */
-  constructor(allServed: Promise<void>, isFast: boolean) {
-    this.#next = isFast ? fast : slow;
+  constructor(allServed: Promise<void>) {
     this.#served = allServed.then(() => {
       this.#isServed = true;
     });

@@ -79,21 +79,85 @@ it("of a key beyond them no byte leaves, as long as the pieces are large", async
   expect(kept).toBeUndefined();
 });
 
-it("a key beyond them ends the stream of small pieces, and is logged", async () => {
+/** An endless stream of events, but for one. The clock moves between two of them. */
+function live(everyMs: number, except: { readonly at: number; readonly text: string }) {
   let sent = 0;
-  const goesOn = new ReadableStream({
+  return new ReadableStream({
     type: "bytes",
     // Timers run between its pieces, as between those of a network: else nobody would ever look at the copy.
     async pull(controller) {
       if (sent % 10 === 0) await scheduler.wait(0);
-      controller.enqueue(encoder.encode(sent === 500 ? key : event));
+      vi.setSystemTime(Date.now() + everyMs);
+      controller.enqueue(encoder.encode(sent === except.at ? except.text : event));
       sent += 1;
     },
   });
-  const { broke, kept } = await pass(goesOn);
-  expect(broke).toBe(true);
-  expect(kept).toBeUndefined();
-  expect(logged).toHaveBeenCalledOnce();
+}
+
+describe("of small pieces", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  it("a key beyond them ends the stream, and is logged", async () => {
+    const { broke, kept } = await pass(live(5, { at: 500, text: key }));
+    expect(broke).toBe(true);
+    expect(kept).toBeUndefined();
+    expect(logged).toHaveBeenCalledOnce();
+  });
+
+  it("no byte of a key leaves, as long as they come fast", async () => {
+    const { text, broke, kept } = await pass(live(0, { at: 500, text: key }));
+    expect(broke).toBe(true);
+    expect(event.repeat(500).startsWith(text)).toBe(true);
+    expect(kept).toBeUndefined();
+    expect(logged).toHaveBeenCalledOnce();
+  });
+
+  it("those of a fast stream come together, and one by one when it turns slow", async () => {
+    let asked = Promise.withResolvers<void>();
+    let waiting = 0;
+    const send = (count: number) => {
+      waiting += count;
+      asked.resolve();
+    };
+    const source = new ReadableStream({
+      type: "bytes",
+      async pull(controller) {
+        if (waiting === 0) await asked.promise;
+        asked = Promise.withResolvers();
+        waiting -= 1;
+        controller.enqueue(encoder.encode(event));
+      },
+    });
+    const events = new GuardedEvents(source, search, undefined);
+    void events.read(new StreamUsage());
+    const reader = events.client.getReader({ mode: "byob" });
+    const next = async () => new TextDecoder().decode((await reader.read(new Uint8Array(64 * 1024))).value);
+    let got = 0;
+    const until = async (bytes: number) => {
+      const sizes: number[] = [];
+      while (got < bytes) {
+        sizes.push((await next()).length);
+        got += sizes.at(-1) ?? 0;
+      }
+      return sizes;
+    };
+    send(1000);
+    const sizes = await until(900 * event.length);
+    expect(new Set(sizes.slice(0, 300))).toEqual(new Set([event.length]));
+    expect(Math.min(...sizes.slice(-5))).toBeGreaterThanOrEqual(4 * 1024);
+    const rest = until(1100 * event.length);
+    // By now less than 4 KB wait for company, which comes late.
+    await scheduler.wait(0);
+    vi.setSystemTime(Date.now() + 10);
+    send(100);
+    await rest;
+    for (let turn = 0; turn < 20; turn++) {
+      send(1);
+      expect(await next()).toBe(event);
+    }
+    await reader.cancel();
+  });
 });
 
 it("a piece is sent on before the next one comes", async () => {
