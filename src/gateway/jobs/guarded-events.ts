@@ -19,8 +19,11 @@ import type { StreamUsage } from "./stream-usage.ts";
 const guardedBytes = 16 * 1024;
 /** The read buffer grows while reads fill it. */
 const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
-/** Reads of a fast stream wait for as much: it is fast if its small pieces came within `begunMs`, and while no read takes `readMs`. */
-const fast = { leastBytes: 4 * 1024, roomBytes: 8 * 1024, begunMs: 50, readMs: 10 };
+/**
+ * A stream is fast where `guardedBytes` came within `begunMs`: then reads wait for `leastBytes`. One that took `readMs`
+ * makes it show its pace anew; in a pause, less than `leastBytes` wait, and after one of `pauseMs` nothing waits again.
+ */
+const fast = { leastBytes: 4 * 1024, roomBytes: 8 * 1024, begunMs: 50, readMs: 10, pauseMs: 50 };
 /** After this many small pieces in a row the runtime takes over. */
 const smallPieces = 8;
 /** A read that takes as long has to wait for its bytes. */
@@ -223,15 +226,22 @@ class PieceReader {
     this.#begunAt ??= now;
     this.#bytes += bytes;
     this.#small = bytes < pieceBytes.least ? this.#small + 1 : 0;
-    if (this.#pace === "fast") {
-      if (now - askedAt >= fast.readMs) this.#pace = "slow";
-    } else {
+    if (this.#pace === "fast") this.#learnPause(now - askedAt);
+    else {
       const room = this.#buffer.byteLength;
       if (bytes === room && room < pieceBytes.most) this.#buffer = new ArrayBuffer(2 * room);
-      if (this.#pace === "unknown" && this.#bytes >= guardedBytes && this.#small >= smallPieces) {
-        this.#pace = now - this.#begunAt < fast.begunMs ? "fast" : "slow";
-        if (this.#pace === "fast") this.#buffer = new ArrayBuffer(fast.roomBytes);
-      }
+      const isShown = this.#bytes >= guardedBytes && this.#small >= smallPieces;
+      if (isShown && this.#pace === "unknown") this.#pace = now - this.#begunAt < fast.begunMs ? "fast" : "slow";
+      if (this.#pace === "fast") this.#buffer = new ArrayBuffer(fast.roomBytes);
+    }
+  }
+
+  #learnPause(ms: number): void {
+    if (ms >= fast.pauseMs) this.#pace = "slow";
+    else if (ms >= fast.readMs) {
+      this.#pace = "unknown";
+      this.#begunAt = undefined;
+      this.#bytes = 0;
     }
   }
 

@@ -51,7 +51,7 @@ export class StreamUsage {
 
   /** There was no more of it. */
   end(): void {
-    this.#line(this.#held.join(""));
+    this.#line(this.#takeHeld(""));
   }
 
   /** The stream was cut; at most `unseenBytes` more had passed to the client. */
@@ -76,13 +76,10 @@ export class StreamUsage {
   }
 
   #takeText(text: string): void {
-    const [first = "", ...more] = text.split("\n");
-    this.#hold(first);
-    for (const begun of more) {
-      this.#line(this.#held.splice(0).join(""));
-      this.#heldLength = 0;
-      this.#hold(begun);
-    }
+    const lines = text.split("\n");
+    const begun = lines.pop() ?? "";
+    for (const line of lines) this.#line(this.#takeHeld(line));
+    this.#hold(begun);
     if (this.#heldLength > maxLineLength) this.#beginLong();
   }
 
@@ -99,8 +96,18 @@ export class StreamUsage {
 
   /** In the pieces that it comes in: a long line is not put together anew with each of them. */
   #hold(text: string): void {
+    if (text === "") return;
     this.#held.push(text);
     this.#heldLength += text.length;
+  }
+
+  /** A line whose end this is. */
+  #takeHeld(end: string): string {
+    if (this.#heldLength === 0) return end;
+    const line = this.#held.join("") + end;
+    this.#held.length = 0;
+    this.#heldLength = 0;
+    return line;
   }
 
   #line(line: string): void {

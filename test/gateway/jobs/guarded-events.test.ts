@@ -113,52 +113,64 @@ describe("of small pieces", () => {
     expect(logged).toHaveBeenCalledOnce();
   });
 
-  it("those of a fast stream come together, and one by one when it turns slow", async () => {
-    let asked = Promise.withResolvers<void>();
-    let waiting = 0;
-    const send = (count: number) => {
-      waiting += count;
-      asked.resolve();
-    };
-    const source = new ReadableStream({
-      type: "bytes",
-      async pull(controller) {
-        if (waiting === 0) await asked.promise;
-        asked = Promise.withResolvers();
-        waiting -= 1;
-        controller.enqueue(encoder.encode(event));
-      },
-    });
-    const events = new GuardedEvents(source, search, undefined);
-    void events.read(new StreamUsage());
-    const reader = events.client.getReader({ mode: "byob" });
-    const next = async () => new TextDecoder().decode((await reader.read(new Uint8Array(64 * 1024))).value);
-    let got = 0;
-    const until = async (bytes: number) => {
-      const sizes: number[] = [];
-      while (got < bytes) {
-        sizes.push((await next()).length);
-        got += sizes.at(-1) ?? 0;
-      }
-      return sizes;
-    };
+  it.each([
+    ["a short wait", 10, true],
+    ["a pause", 50, false],
+  ])("those of a fast stream come together; after %s they do not", async (_, ms, onlyForNow) => {
+    const { send, next, until } = sentByHand();
     send(1000);
-    const sizes = await until(900 * event.length);
+    const sizes = await until(900);
     expect(new Set(sizes.slice(0, 300))).toEqual(new Set([event.length]));
     expect(Math.min(...sizes.slice(-5))).toBeGreaterThanOrEqual(4 * 1024);
-    const rest = until(1100 * event.length);
+    const rest = until(1100);
     // By now less than 4 KB wait for company, which comes late.
     await scheduler.wait(0);
-    vi.setSystemTime(Date.now() + 10);
+    vi.setSystemTime(Date.now() + ms);
     send(100);
     await rest;
     for (let turn = 0; turn < 20; turn++) {
       send(1);
-      expect(await next()).toBe(event);
+      expect(await next()).toBe(event.length);
     }
-    await reader.cancel();
+    send(500);
+    const more = await until(1500);
+    expect(Math.max(...more) >= 4 * 1024).toBe(onlyForNow);
   });
 });
+
+/** Events that come when the test says so, the sizes of what the client gets, and of all until it has so many events. */
+function sentByHand() {
+  let asked = Promise.withResolvers<void>();
+  let waiting = 0;
+  const send = (count: number) => {
+    waiting += count;
+    asked.resolve();
+  };
+  const source = new ReadableStream({
+    type: "bytes",
+    async pull(controller) {
+      if (waiting === 0) await asked.promise;
+      asked = Promise.withResolvers();
+      waiting -= 1;
+      controller.enqueue(encoder.encode(event));
+    },
+  });
+  const events = new GuardedEvents(source, search, undefined);
+  void events.read(new StreamUsage());
+  const reader = events.client.getReader({ mode: "byob" });
+  let gotBytes = 0;
+  const next = async () => {
+    const size = (await reader.read(new Uint8Array(64 * 1024))).value?.byteLength ?? 0;
+    gotBytes += size;
+    return size;
+  };
+  const until = async (count: number) => {
+    const sizes: number[] = [];
+    while (gotBytes < count * event.length) sizes.push(await next());
+    return sizes;
+  };
+  return { send, next, until };
+}
 
 it("a piece is sent on before the next one comes", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
