@@ -42,11 +42,10 @@ export function allowOrigin(headers: Headers, origin: string | null, allowed: re
   return true;
 }
 
-/** For an answer that is kept for whoever asks next, with or without an Origin. */
-export function exposeToAnyone(headers: Headers, allowed: readonly string[]): void {
-  if (!allowed.includes("*")) return;
-  headers.set("Access-Control-Allow-Origin", "*");
-  headers.set("Access-Control-Expose-Headers", exposed);
+/** Of an answer that is kept for whoever asks next, with or without an Origin. */
+export function headersForAnyone(allowed: readonly string[]): Record<string, string> {
+  if (!allowed.includes("*")) return {};
+  return { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": exposed };
 }
 
 export function answerPreflight(request: Request, allowed: readonly string[]): Response {

@@ -1,7 +1,7 @@
 // Files that samples make: kept in R2, served until their time is over.
 import { limits } from "../contract/limits.ts";
 import { Problem } from "../errors.ts";
-import { exposeToAnyone } from "../http/cors.ts";
+import { headersForAnyone } from "../http/cors.ts";
 import type { SampleFile } from "../samples/run-sample.ts";
 import { type PlatformRoute, platformRoute } from "./platform-route.ts";
 
@@ -53,14 +53,14 @@ export const mediaRoutes: readonly PlatformRoute[] = [
         throw notNow;
       });
       if (!file) throw noSuchFile;
-      const headers = new Headers({
+      const headers = {
         "Content-Type": file.httpMetadata?.contentType ?? "application/octet-stream",
         "Content-Length": String(file.size),
         "Cache-Control": `public, max-age=${Math.floor(leftMs / 1000)}, immutable, must-revalidate`,
         "Cross-Origin-Resource-Policy": "cross-origin",
         ETag: file.httpEtag,
-      });
-      exposeToAnyone(headers, call.config.allowedOrigins);
+        ...headersForAnyone(call.config.allowedOrigins),
+      };
       return new Response(headOnly ? null : (file as R2ObjectBody).body, { headers });
     },
   ),

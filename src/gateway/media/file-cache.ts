@@ -3,13 +3,15 @@ import { type ByteRange, readContentRange, writeRange } from "./byte-range.ts";
 
 /** Said in an entry: some caches take a stream that broke off for a whole file, Miniflare's among them. */
 const sizeHeader = "X-File-Size";
+/** A file of at most so much is looked at as a whole: that costs less than to watch it pass. */
+const smallBytes = 128 * 1024;
 /** An entry may be there only a while after the cache has answered. */
 const storesWithinMs = 1_000;
 
 export interface CachedFile {
   readonly status: number;
   readonly headers: Headers;
-  readonly body: ReadableStream<Uint8Array>;
+  readonly body: BodyInit;
 }
 
 export class FileCache {
@@ -22,8 +24,8 @@ export class FileCache {
   }
 
   /**
-   * Undefined if the cache has no whole file. A stored file that is shorter than its size header makes the stream break
-   * off, so that it cannot pass for a whole one.
+   * Undefined if the cache has no whole file. Of a large one, that is seen too late: its stream breaks off, so that it
+   * cannot pass for a whole one.
    */
   async match(range: ByteRange | undefined): Promise<CachedFile | undefined> {
     const request = new Request(this.#url, range ? { headers: { Range: writeRange(range) } } : {});
@@ -31,7 +33,10 @@ export class FileCache {
     if (!cached?.body) return undefined;
     const { status, headers, body } = cached;
     const size = Number(headers.get(sizeHeader));
-    if (status === 200 && size > 0) {
+    if (status === 200 && size > 0 && size <= smallBytes) {
+      const bytes = await cached.arrayBuffer().catch(() => undefined);
+      if (bytes?.byteLength === size) return { status, headers, body: bytes };
+    } else if (status === 200 && size > 0) {
       const { readable, writable } = new FixedLengthStream(size);
       body.pipeTo(writable).catch(() => {});
       return { status, headers, body: readable };

@@ -2,7 +2,7 @@
 // Worker until it has to ask again whether the link is still there. A hit there does not run the Worker.
 import type { Config } from "../../config.ts";
 import { nameOfFault } from "../../errors.ts";
-import { exposeToAnyone } from "../../http/cors.ts";
+import { headersForAnyone } from "../../http/cors.ts";
 
 /**
  * A purge clears what is cached by then. KV may tell of a deleted link for a minute more, and so fill the cache once more:
@@ -31,17 +31,19 @@ export function cacheForBrowsers({ expiresAt, now }: Pick<PublicFile, "expiresAt
   return `public, max-age=${secondsLeft(expiresAt, now)}, immutable`;
 }
 
-export function setPublic(headers: Headers, file: PublicFile): void {
+export function publicHeaders(file: PublicFile): Record<string, string> {
   const { tag, expiresAt, config, now } = file;
-  headers.set("Cache-Control", cacheForBrowsers(file));
   // A link that is over is served by no stale copy either, whatever happens to the Worker.
   const seconds = Math.min(edgeSeconds, secondsLeft(expiresAt, now));
-  headers.set("Cloudflare-CDN-Cache-Control", `public, max-age=${seconds}, must-revalidate`);
-  headers.set("Cache-Tag", tag);
-  headers.set("Accept-Ranges", "bytes");
-  headers.set("Cross-Origin-Resource-Policy", "cross-origin");
-  // Also without an Origin: the same copy may be handed to a canvas later.
-  exposeToAnyone(headers, config.allowedOrigins);
+  return {
+    "Cache-Control": cacheForBrowsers(file),
+    "Cloudflare-CDN-Cache-Control": `public, max-age=${seconds}, must-revalidate`,
+    "Cache-Tag": tag,
+    "Accept-Ranges": "bytes",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    // Also without an Origin: the same copy may be handed to a canvas later.
+    ...headersForAnyone(config.allowedOrigins),
+  };
 }
 
 function secondsLeft(expiresAt: number, now: number): number {

@@ -8,12 +8,14 @@ import { conditionalRange, etagOf, isKnown } from "./file-tag.ts";
 import type { Media } from "./media.ts";
 import { rejoin } from "./media-body.ts";
 import type { MediaKey } from "./media-key.ts";
-import { cacheForBrowsers, setPublic } from "./public-file.ts";
+import { cacheForBrowsers, publicHeaders } from "./public-file.ts";
 import type { FileKind } from "./sniff.ts";
 import { fetchMedia, maxMediaBytes, type Opened, openMedia, type Sources, sniffMedia } from "./source.ts";
 
 /** Up to this much of a file is held in memory: if its size is unknown, or if a range is cut out of it here. */
 const heldBytes = 2 * 1024 * 1024;
+
+const keptOfCached = ["Content-Type", "Content-Disposition", "Content-Length", "Content-Range"] as const;
 
 export interface Retrieval {
   readonly key: MediaKey;
@@ -51,11 +53,12 @@ async function finish({ request }: Retrieval, response: Response): Promise<Respo
 async function fromCache(retrieval: Retrieval, range: ByteRange | undefined): Promise<Response | undefined> {
   const cached = await cacheOf(retrieval).match(range);
   if (!cached) return undefined;
-  const kept = ["Content-Type", "Content-Disposition", "Content-Length", "Content-Range"].flatMap((name) => {
+  const headers: Record<string, string> = { "X-Cache": "HIT" };
+  for (const name of keptOfCached) {
     const value = cached.headers.get(name);
-    return value === null ? [] : [[name, value]];
-  });
-  return answer(retrieval, cached.body, cached.status, { ...Object.fromEntries(kept), "X-Cache": "HIT" });
+    if (value !== null) headers[name] = value;
+  }
+  return answer(retrieval, cached.body, cached.status, headers);
 }
 
 function cacheOf({ cacheUrl, waitUntil }: Retrieval): FileCache {
@@ -190,9 +193,7 @@ function fileOf({ key, media, config, now }: Retrieval) {
 }
 
 function answer(retrieval: Retrieval, body: BodyInit | null, status: number, more: Record<string, string>): Response {
-  const headers = new Headers(more);
-  setPublic(headers, fileOf(retrieval));
-  headers.set("ETag", etagOf(retrieval.key));
+  const headers = { ...more, ...publicHeaders(fileOf(retrieval)), ETag: etagOf(retrieval.key) };
   return new Response(body, { status, headers });
 }
 

@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import { Problem } from "../../errors.ts";
 import { type ByteRange, resolveRange } from "../media/byte-range.ts";
 import { conditionalRange, etagOf, isKnown } from "../media/file-tag.ts";
-import { setPublic } from "../media/public-file.ts";
+import { publicHeaders } from "../media/public-file.ts";
 import { uploadFile } from "../quota/upload-file.ts";
 import { bucketAway } from "./bucket.ts";
 import type { UploadKey } from "./upload-key.ts";
@@ -73,9 +73,11 @@ function answer(
   status: number,
   more: Record<string, string>,
 ): Response {
-  const headers = new Headers(more);
-  setPublic(headers, { tag: key.text, expiresAt: key.expiresAt, config, now });
-  headers.set("ETag", etagOf(key));
-  headers.set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox");
+  const headers = {
+    ...more,
+    ...publicHeaders({ tag: key.text, expiresAt: key.expiresAt, config, now }),
+    ETag: etagOf(key),
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+  };
   return new Response(body, { status, headers });
 }

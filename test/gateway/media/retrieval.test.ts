@@ -397,8 +397,20 @@ describe("a file", () => {
     return path;
   }
 
-  it("of which the cache has a half is never taken for a whole", async () => {
+  it("of which the cache has a half is fetched once more", async () => {
+    const path = await halfKept();
+    for (const found of ["MISS", "HIT"]) {
+      const response = await studio.ask(path, undefined);
+      expect([response.headers.get("X-Cache"), (await bytesOf(response)).length]).toEqual([found, png.length]);
+      await vi.waitFor(async () => expect(await caches.default.match(origin + path)).toBeDefined(), { timeout: 5000 });
+    }
+  });
+
+  it("of which the cache has a half, and that is large, is never taken for a whole", async () => {
+    const large = 1024 * 1024;
+    world.elsewhere = () => new Response(flow(large), { headers: { "Content-Length": String(large) } });
     const response = await studio.ask(await halfKept(), undefined, "GET", { untouched: true });
+    expect(response.headers.get("X-Cache")).toBe("HIT");
     expect((await drain(response)).whole).toBe(false);
   });
 
