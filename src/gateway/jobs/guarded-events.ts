@@ -9,23 +9,10 @@ import { WatchedWriter } from "../../http/watched-writer.ts";
 import type { SecretSearch } from "../../json/secret-search.ts";
 import { SecretStream } from "../../json/secret-stream.ts";
 import { logOwnKey } from "../upstream/own-keys.ts";
+import { PieceReader } from "./piece-reader.ts";
 import { ReadAhead } from "./read-ahead.ts";
 import type { StreamUsage } from "./stream-usage.ts";
 
-/**
- * At least this much is searched before it leaves, whatever the size of its pieces: errors, which may say the key, come
- * first.
- */
-const guardedBytes = 16 * 1024;
-/** The read buffer grows while reads fill it. */
-const pieceBytes = { least: 4 * 1024, most: 32 * 1024 };
-/**
- * A stream is fast where `guardedBytes` came within `begunMs`: then reads wait for `leastBytes`. One that took `readMs`
- * makes it show its pace anew; in a pause, less than `leastBytes` wait, and after one of `pauseMs` nothing waits again.
- */
-const fast = { leastBytes: 4 * 1024, roomBytes: 8 * 1024, begunMs: 50, readMs: 10, pauseMs: 50 };
-/** After this many small pieces in a row the runtime takes over. */
-const smallPieces = 8;
 /** A read that takes as long has to wait for its bytes. */
 const thereMs = 50;
 
@@ -78,8 +65,8 @@ export class GuardedEvents {
   }
 
   /**
-   * Searches each piece and writes it to the client. True if the runtime is to pipe the rest, which comes in small
-   * pieces.
+   * Searches each piece and writes it to the client. True if the runtime is to pipe the rest, which comes slowly and in
+   * small pieces.
    */
   async #passPieces(seen: StreamUsage): Promise<boolean> {
     const pieces = new PieceReader(this.#events);
@@ -168,7 +155,10 @@ export class GuardedEvents {
       if (buffer.byteLength !== roomBytes) buffer = new ArrayBuffer(roomBytes);
       const askedAt = Date.now();
       this.#unseenBytes = isOver ? 0 : leastBytes - 1;
-      const { value: piece }: ReadResult = await reader.readAtLeast(isOver ? 1 : leastBytes, new Uint8Array(buffer));
+      const { value: piece }: ReadableStreamReadResult<Uint8Array> = await reader.readAtLeast(
+        isOver ? 1 : leastBytes,
+        new Uint8Array(buffer),
+      );
       if (!piece?.byteLength) return;
       ahead.brought(piece.byteLength, Date.now() - askedAt);
       if (!guarded.take(piece)) {
@@ -186,71 +176,6 @@ export class GuardedEvents {
     logOwnKey();
     this.#found.abort(reason);
     return reason;
-  }
-}
-
-type ReadResult = ReadableStreamReadResult<Uint8Array>;
-
-/**
- * Reads what is there, with room that grows with what comes; of a fast stream, pieces of a size. A piece is valid until
- * the next one is read.
- */
-class PieceReader {
-  readonly #reader: ReadableStreamBYOBReader;
-  #buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes.least);
-  #begunAt: number | undefined;
-  #bytes = 0;
-  /** Those that came last, one after the other. */
-  #small = 0;
-  #pace: "unknown" | "fast" | "slow" = "unknown";
-
-  constructor(stream: ReadableStream<Uint8Array>) {
-    this.#reader = stream.getReader({ mode: "byob" });
-  }
-
-  get areSmallAndSlow(): boolean {
-    return this.#pace === "slow" && this.#small >= smallPieces;
-  }
-
-  async next(): Promise<{ piece: Uint8Array; isLast: boolean }> {
-    const askedAt = Date.now();
-    const leastBytes = this.#pace === "fast" ? fast.leastBytes : 1;
-    const { value, done }: ReadResult = await this.#reader.readAtLeast(leastBytes, new Uint8Array(this.#buffer));
-    const piece = value ?? new Uint8Array();
-    this.#buffer = piece.buffer;
-    this.#learn(piece.byteLength, askedAt, Date.now());
-    return { piece, isLast: done };
-  }
-
-  #learn(bytes: number, askedAt: number, now: number): void {
-    this.#begunAt ??= now;
-    this.#bytes += bytes;
-    this.#small = bytes < pieceBytes.least ? this.#small + 1 : 0;
-    if (this.#pace === "fast") this.#learnPause(now - askedAt);
-    else {
-      const room = this.#buffer.byteLength;
-      if (bytes === room && room < pieceBytes.most) this.#buffer = new ArrayBuffer(2 * room);
-      const isShown = this.#bytes >= guardedBytes && this.#small >= smallPieces;
-      if (isShown && this.#pace === "unknown") this.#pace = now - this.#begunAt < fast.begunMs ? "fast" : "slow";
-      if (this.#pace === "fast") this.#buffer = new ArrayBuffer(fast.roomBytes);
-    }
-  }
-
-  #learnPause(ms: number): void {
-    if (ms >= fast.pauseMs) this.#pace = "slow";
-    else if (ms >= fast.readMs) {
-      this.#pace = "unknown";
-      this.#begunAt = undefined;
-      this.#bytes = 0;
-    }
-  }
-
-  cancel(reason: unknown): void {
-    this.#reader.cancel(reason).catch(() => {});
-  }
-
-  releaseLock(): void {
-    this.#reader.releaseLock();
   }
 }
 

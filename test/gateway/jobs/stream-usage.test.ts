@@ -25,7 +25,7 @@ async function cutAfter(count: number): Promise<{ stream: StreamUsage; taken: nu
     pull(controller) {
       if (sent === count) {
         leaving.abort();
-        return waited.then(() => controller.enqueue(encoded));
+        return waited.then(() => controller.enqueue(encoded.slice()));
       }
       sent += 1;
       controller.enqueue(encoded.slice());
