@@ -42,7 +42,7 @@ export function allowOrigin(headers: Headers, origin: string | null, allowed: re
   return true;
 }
 
-/** Of an answer that is kept for whoever asks next, with or without an Origin. */
+/** For an answer that is kept, and given to the next one who asks, with or without an Origin. */
 export function headersForAnyone(allowed: readonly string[]): Record<string, string> {
   if (!allowed.includes("*")) return {};
   return { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": exposed };

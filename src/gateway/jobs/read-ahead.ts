@@ -1,7 +1,7 @@
 // When the copy of a teed stream is read, and how much at once.
 //
 // The runtime fetches for both readers as much as the one that wants more: events would reach the client late, in batches.
-// A fast stream is read so all the same, since its batches take milliseconds and cost far less CPU; only where it pauses,
+// One that turns fast is read so all the same, since its batches take milliseconds and cost far less CPU; only where it pauses,
 // its last events, less than 4 KB, wait with it. Of a slow stream the copy is read now and then, and whatever is there.
 //
 // Nor is the copy read far ahead of a slow client: what the client has not read waits in memory. How much waits there, the

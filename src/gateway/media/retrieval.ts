@@ -15,7 +15,8 @@ import { fetchMedia, maxMediaBytes, type Opened, openMedia, type Sources, sniffM
 /** Up to this much of a file is held in memory: if its size is unknown, or if a range is cut out of it here. */
 const heldBytes = 2 * 1024 * 1024;
 
-const keptOfCached = ["Content-Type", "Content-Disposition", "Content-Length", "Content-Range"] as const;
+/** What an answer repeats of a cached one. */
+const repeatedHeaders = ["Content-Type", "Content-Disposition", "Content-Length", "Content-Range"] as const;
 
 export interface Retrieval {
   readonly key: MediaKey;
@@ -54,7 +55,7 @@ async function fromCache(retrieval: Retrieval, range: ByteRange | undefined): Pr
   const cached = await cacheOf(retrieval).match(range);
   if (!cached) return undefined;
   const headers: Record<string, string> = { "X-Cache": "HIT" };
-  for (const name of keptOfCached) {
+  for (const name of repeatedHeaders) {
     const value = cached.headers.get(name);
     if (value !== null) headers[name] = value;
   }

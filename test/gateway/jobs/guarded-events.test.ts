@@ -116,7 +116,7 @@ describe("of small pieces", () => {
   it.each([
     ["a short wait", 10, true],
     ["a pause", 50, false],
-  ])("those of a fast stream come together; after %s they do not", async (_, ms, onlyForNow) => {
+  ])("those of a fast stream come together, and after %s of %d ms one by one", async (_, ms, onlyForNow) => {
     const { send, next, until } = sentByHand();
     send(1000);
     const sizes = await until(900);

@@ -1,6 +1,6 @@
 // What is counted of a stream that its caller cuts: never less than what the caller had by then.
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CalledModel } from "../../../src/gateway/jobs/called-model.ts";
 import { readEvent } from "../../../src/gateway/jobs/event-usage.ts";
 import { GuardedEvents } from "../../../src/gateway/jobs/guarded-events.ts";
@@ -13,9 +13,8 @@ const target: CalledModel = { name: "gpt-oss-120b", model, maxMicroUsd: model?.m
 const event = `data: ${JSON.stringify({ id: "x".repeat(160), choices: [{ index: 0, delta: { content: "w" } }] })}\n\n`;
 const priceOf = (pieces: number) => Number(model?.tokens?.cost(0, pieces));
 
-/** So many events, one at a time; then the caller leaves, and the model service goes on in vain. */
 /** A stream whose client leaves after so many events, and how many of them the client had got by then. */
-async function cutAfter(count: number): Promise<{ stream: StreamUsage; taken: number }> {
+async function cutAfter(count: number, everyMs: number): Promise<{ stream: StreamUsage; taken: number }> {
   const leaving = new AbortController();
   const encoded = new TextEncoder().encode(event);
   const waited = new Promise((resolve) => setTimeout(resolve, 100));
@@ -28,6 +27,7 @@ async function cutAfter(count: number): Promise<{ stream: StreamUsage; taken: nu
         return waited.then(() => controller.enqueue(encoded.slice()));
       }
       sent += 1;
+      vi.setSystemTime(Date.now() + everyMs);
       controller.enqueue(encoded.slice());
       return undefined;
     },
@@ -84,11 +84,17 @@ it.each(["x", "é", "字", "😀"])("a line too long to be read counts as its by
   expect(seen.bill(target, 0).assumedMicroUsd).toBeLessThanOrEqual(priceOf(Math.ceil(bytes.length / 4)));
 });
 
-describe("a stream that is cut", () => {
+describe.each([
+  ["fast", 0],
+  ["slow", 5],
+])("a %s stream that is cut", (_, everyMs) => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+  afterEach(() => void vi.useRealTimers());
+
   it.each([1, 5, 50, 74, 75, 76, 80, 100, 300, 1000])(
     "after %d events counts each that its client got",
     async (count) => {
-      const { stream, taken } = await cutAfter(count);
+      const { stream, taken } = await cutAfter(count, everyMs);
       const { costMicroUsd, assumedMicroUsd = 0 } = stream.bill(target, 0);
       expect(taken).toBeGreaterThan(0.75 * count);
       expect(costMicroUsd).toBeNull();
@@ -102,7 +108,10 @@ describe("a stream that is cut", () => {
     const leaving = new AbortController();
     const source = new ReadableStream({
       type: "bytes",
-      pull: (controller) => controller.enqueue(new TextEncoder().encode(event)),
+      pull(controller) {
+        vi.setSystemTime(Date.now() + everyMs);
+        controller.enqueue(new TextEncoder().encode(event));
+      },
     });
     const seen = new StreamUsage();
     const events = new GuardedEvents(source, new SecretSearch([]), leaving.signal);
