@@ -93,9 +93,16 @@ function logLine(c: AppContext, exchange: Exchange, status: number): string {
     ms: Date.now() - startedAt,
     cost: costMicroUsd === undefined ? undefined : costMicroUsd / 1e6,
     cache,
-    // The network says of each request where it comes from. The Worker's calls of itself come from nowhere.
-    inner: c.req.raw.cf === undefined || undefined,
+    inner: isInner(c) || undefined,
   });
+}
+
+/**
+ * The embedded platform calls the Worker. The network says of each other request where it comes from, which is read
+ * nowhere else: reading it costs more than the rest of the line.
+ */
+function isInner(c: AppContext): boolean {
+  return c.get("config")?.upstream.kind === "embedded" && c.req.raw.cf === undefined;
 }
 
 /** The pattern that matched, as `/v2/:model/run`. Middleware, which is mounted for every method, is no route. */

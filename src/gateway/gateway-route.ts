@@ -1,7 +1,7 @@
 // The gateway's routes: each is one statement with its guards and a handler, both of which take the gateway's call.
 import type { Context } from "hono";
-import { type GuardOf, routesFor } from "../http/call-route.ts";
-import type { Route } from "../http/route.ts";
+import { routesFor } from "../http/call-route.ts";
+import type { GuardOf, Route } from "../http/route.ts";
 import { Call, type GatewayEnv } from "./call.ts";
 
 export type GatewayRoute = Route<GatewayEnv>;

@@ -3,13 +3,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import type { CallEnv, HttpCall } from "./call.ts";
 import type { Exchange } from "./exchange.ts";
-import { type Route, route, type Said, type Statement } from "./route.ts";
-
-/**
- * What must hold before the handler is asked: a guard says nothing, or throws what the caller is answered with. It makes a
- * promise only where there is something to wait for: on a poll, waiting costs more than most guards do.
- */
-export type GuardOf<C> = (call: C) => void | Promise<void>;
+import { type GuardOf, pass, type Route, route, type Said, type Statement } from "./route.ts";
 
 type Schema = z.ZodType | undefined;
 export type Handle<C, P extends Schema, Q extends Schema, B extends Schema> = (
@@ -17,29 +11,15 @@ export type Handle<C, P extends Schema, Q extends Schema, B extends Schema> = (
   said: Said<P, Q, B>,
 ) => Response | Promise<Response>;
 
-/** Makes the call, and runs the guards in order. */
-function prepared<Base, C extends Base>(
-  callOf: (c: Context<CallEnv<Base>>) => C,
-  guards: readonly GuardOf<C>[],
-): (c: Context<CallEnv<Base>>) => Promise<C> {
-  return async (c) => {
-    const call = callOf(c);
-    for (const guard of guards) {
-      const waiting = guard(call);
-      if (waiting) await waiting;
-    }
-    return call;
-  };
-}
-
-/** The same in front of a whole wing, as one middleware. */
+/** Guards in front of a whole wing, as one middleware. */
 export function guarded<Base, C extends Base>(
   callOf: (c: Context<CallEnv<Base>>) => C,
   guards: readonly GuardOf<C>[],
 ): MiddlewareHandler<CallEnv<Base>> {
-  const prepare = prepared(callOf, guards);
   return async (c, next) => {
-    c.set("call", await prepare(c));
+    const call = callOf(c);
+    await pass(guards, call);
+    c.set("call", call);
     await next();
   };
 }
@@ -50,7 +30,7 @@ export function routesFor<Base, C extends Base>(callOf: (c: Context<CallEnv<Base
     statement: Statement<P, Q, B>,
     guards: readonly GuardOf<C>[],
     handle: Handle<C, P, Q, B>,
-  ): Route<CallEnv<Base>> => route<CallEnv<Base>, C, P, Q, B>(statement, prepared(callOf, guards), handle);
+  ): Route<CallEnv<Base>> => route<CallEnv<Base>, C, P, Q, B>(statement, callOf, guards, handle);
 }
 
 /** Whose shape errors have from here on. */

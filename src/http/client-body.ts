@@ -82,8 +82,7 @@ class ClientBody implements ByteReader {
 
 /** Before the request is answered, or refused. Undefined where there is nothing to wait for. */
 export function letGo(request: Request, isRefused: boolean): Promise<void> | undefined {
-  if (request.body === null) return undefined;
   if (request.bodyUsed) return isRefused ? begun.get(request)?.letGo() : undefined;
-  if (request.body.locked) return undefined;
+  if (request.body === null || request.body.locked) return undefined;
   return new ClientBody(request.body.getReader({ mode: "byob" }), new Pace()).letGo();
 }

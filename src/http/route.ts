@@ -30,6 +30,21 @@ export interface Said<P extends Schema, Q extends Schema, B extends Schema> {
   readonly json: Output<B>;
 }
 
+/**
+ * What must hold before the handler is asked: a guard says nothing, or throws what the caller is answered with. It makes a
+ * promise only where there is something to wait for: on a poll, waiting costs more than most guards do.
+ */
+export type GuardOf<C> = (call: C) => void | Promise<void>;
+
+/** Asks the guards in their order; undefined where none had to wait. */
+export function pass<C>(guards: readonly GuardOf<C>[], call: C, from = 0): Promise<void> | undefined {
+  for (let at = from; at < guards.length; at++) {
+    const waiting = guards[at]?.(call);
+    if (waiting) return waiting.then(() => pass(guards, call, at + 1));
+  }
+  return undefined;
+}
+
 export interface Route<E extends HonoEnv> {
   readonly operation: Operation;
   readonly mount: (app: Hono<E>) => void;
@@ -44,22 +59,26 @@ export function route<
   B extends Schema = undefined,
 >(
   statement: Statement<P, Q, B>,
+  callOf: (c: Context<E>) => C,
   /** What must hold before the request is looked at. */
-  prepare: (c: Context<E>) => Promise<C>,
+  guards: readonly GuardOf<C>[],
   handle: (call: C, said: Said<P, Q, B>) => Response | Promise<Response>,
 ): Route<E> {
   const { path, params, query, json, cache = "no-store" } = statement;
   const paramsOf = params && checked("param", params);
   const queryOf = query && unlessUnsaid(query, checked("query", query));
   const answer = async (c: Context<E>): Promise<Response> => {
-    const call = await prepare(c);
+    const call = callOf(c);
+    const waiting = pass(guards, call);
+    if (waiting) await waiting;
     if (cache === "public") (c as unknown as AppContext).get("exchange").isPublic = true;
     const said = {
       params: paramsOf && (await paramsOf(c)),
       query: queryOf && (await queryOf(c)),
       json: json && (await readSmallJson(c.req.raw, json)),
     };
-    return handle(call, said as Said<P, Q, B>);
+    // Awaited here: to answer with a promise of a promise takes two turns more.
+    return await handle(call, said as Said<P, Q, B>);
   };
   const method = statement.method.toUpperCase();
   return { operation: operationOf(statement), mount: (app) => app.on([method], [path], answer) };

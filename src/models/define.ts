@@ -90,11 +90,10 @@ const reuseOf = (kind: Kind, fields: z.ZodRawShape): Reuse =>
 const DEEPEST = 64;
 
 /** Unknown keys are kept. Their depth is bounded, so that later walks do not run out of stack. */
-function isShallow(input: ModelInput): boolean {
-  let level: unknown[] = [input];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > DEEPEST) return false;
-    level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
+function isShallow(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  for (const name in value) {
+    if (depth === DEEPEST || !isShallow(value[name as never], depth + 1)) return false;
   }
   return true;
 }

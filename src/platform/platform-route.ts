@@ -1,7 +1,7 @@
 // The platform's routes: each is one statement with its guards and a handler, both of which take the platform's call.
 import type { Context } from "hono";
-import { type GuardOf, routesFor } from "../http/call-route.ts";
-import type { Route } from "../http/route.ts";
+import { routesFor } from "../http/call-route.ts";
+import type { GuardOf, Route } from "../http/route.ts";
 import { PlatformCall, type PlatformEnv } from "./call.ts";
 
 export type PlatformRoute = Route<PlatformEnv>;

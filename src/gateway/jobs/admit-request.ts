@@ -17,11 +17,12 @@ export interface Submission {
 
 const idempotencyKey = /^[\x21-\x7e]{1,255}$/;
 
-export async function admitRequest(
+/** A promise only where the caller sent an idempotency key. */
+export function admitRequest(
   call: JobCall,
   { operation, waitMs, admission, envelope, notice }: Submission,
-): Promise<AdmitRequest> {
-  return {
+): AdmitRequest | Promise<AdmitRequest> {
+  const request: AdmitRequest = {
     ...payerTerms(call),
     admission,
     operation,
@@ -32,13 +33,15 @@ export async function admitRequest(
     retentionMs: operation === "run" ? limits.runRetentionMs : Math.max(waitMs, limits.runsyncRetentionMs.min),
     webhook: envelope.webhook,
     webhookInput: envelope.webhookInput,
-    idempotency: await idempotencyOf(call, operation, envelope),
+    idempotency: undefined,
   };
+  const keyed = idempotencyOf(call, operation, envelope);
+  return keyed ? keyed.then((idempotency) => ({ ...request, idempotency })) : request;
 }
 
 /** Undefined where the caller names none. */
-export function keyOf({ request }: JobCall): string | undefined {
-  const key = request.headers.get("Idempotency-Key") ?? undefined;
+export function keyOf(call: JobCall): string | undefined {
+  const key = call.idempotencyKey ?? undefined;
   if (key === undefined || idempotencyKey.test(key)) return key;
   throw new Problem("INVALID_REQUEST", "Idempotency-Key: expected 1 to 255 visible ASCII characters");
 }
@@ -56,13 +59,14 @@ export function payerTerms(call: JobCall) {
  */
 export type KeyedBody = Pick<Envelope, "bytes" | "digest">;
 
-export async function idempotencyOf(
+export function idempotencyOf(
   call: JobCall,
   operation: string,
   body: KeyedBody,
-): Promise<AdmitRequest["idempotency"]> {
+): Promise<NonNullable<AdmitRequest["idempotency"]>> | undefined {
   const key = keyOf(call);
-  return key === undefined ? undefined : { key, fingerprint: await fingerprint(call, operation, body) };
+  if (key === undefined) return undefined;
+  return fingerprint(call, operation, body).then((fingerprint) => ({ key, fingerprint }));
 }
 
 /**

@@ -78,7 +78,7 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
   const { target } = rules;
   const { request, input, linkedMedia } = check(parseBody(bytes), rules);
   const { webhook } = request;
-  const others = Object.fromEntries(Object.entries(request).filter(([name]) => !isWebhookName(name)));
+  const others = withoutWebhook(request);
   return {
     input,
     reserveMicroUsd: input && target.model ? target.model.reserve(input) : target.maxMicroUsd,
@@ -93,6 +93,12 @@ export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
     hasRoomFor: () => true,
     relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),
   };
+}
+
+function withoutWebhook(request: JobRequest): Record<string, unknown> {
+  const others: Record<string, unknown> = { ...request };
+  for (const name in others) if (isWebhookName(name)) delete others[name];
+  return others;
 }
 
 const keptInputBytes = 64 * 1024;

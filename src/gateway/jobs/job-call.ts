@@ -18,6 +18,7 @@ export class JobCall extends Call {
   readonly #findUpstream: FindUpstream;
   #upstream: UpstreamClient | undefined;
   #meter: PayersMeter | undefined;
+  #idempotencyKey: string | null | undefined;
 
   constructor(c: Context<GatewayEnv>, findUpstream: FindUpstream) {
     super(c);
@@ -28,6 +29,12 @@ export class JobCall extends Call {
   /** The job that the path names, as its owner calls it; empty where it names none. */
   get handle(): string {
     return this.params["job"] ?? "";
+  }
+
+  /** As its caller sent it, well-formed or not; null where there is none. */
+  get idempotencyKey(): string | null {
+    if (this.#idempotencyKey === undefined) this.#idempotencyKey = this.request.headers.get("Idempotency-Key");
+    return this.#idempotencyKey;
   }
 
   get upstream(): UpstreamClient {

@@ -15,16 +15,26 @@ export function sendsFiles(call: JobCall, { linkedMedia }: Envelope): boolean {
   return linkedMedia.length > 0 && !ownLinksOf(call).areReachable;
 }
 
-export async function withSentLinks(
+/** A promise only where a link of ours stands in the input. */
+export function withSentLinks(
   call: JobCall,
   operation: "run" | "runsync",
-  { linkedMedia: media }: Envelope,
+  { linkedMedia }: Envelope,
   relayed: Relayed,
+): Relayed | Promise<Relayed> {
+  const { body } = relayed;
+  return typeof body === "string" && linkedMedia.length > 0 ? sendLinks(call, operation, linkedMedia, body) : relayed;
+}
+
+async function sendLinks(
+  call: JobCall,
+  operation: "run" | "runsync",
+  media: Envelope["linkedMedia"],
+  given: string,
 ): Promise<Relayed> {
-  if (typeof relayed.body !== "string" || media.length === 0) return relayed;
   const gate = new CommitGate();
   const limitBytes = operation === "run" ? limits.runPayloadBytes : limits.runsyncPayloadBytes;
   const linking = { links: ownLinksOf(call), media, limitBytes, mayEnd: () => gate.tryCommit() };
-  const { body, sent } = await linkBody(call, relayed.body, linking);
+  const { body, sent } = await linkBody(call, given, linking);
   return sent ? { body, upload: { sent, cut: () => gate.tryAbort() } } : { body };
 }

@@ -52,7 +52,7 @@ function sharedAdmission(operation: "run" | "runsync", now: number): string {
  * fate. For example, a leader's `policy` with a short ttl would end the others' job, too. A shared job is a `run`
  * upstream, whose body has no room for the files of a `runsync`.
  */
-async function nameOf(call: JobCall, { operation, envelope }: SubmitOptions): Promise<string | undefined> {
+function nameOf(call: JobCall, { operation, envelope }: SubmitOptions): Promise<string> | undefined {
   const { input, isInputAlone, webhook } = envelope;
   if (operation === "runsync" && sendsFiles(call, envelope)) return undefined;
   const anew = /\bno-(cache|store)\b/i.test(call.request.headers.get("Cache-Control") ?? "");
@@ -120,7 +120,7 @@ async function startJob(call: JobCall, options: SubmitOptions, admission: string
     call.waitUntil(flights.keepAlive(name, admission).catch(logUnshared));
   }, keepAliveMs);
   try {
-    const submission = await submissionOf(call, options, admission);
+    const submission = submissionOf(call, options, admission);
     const led = await metered(call, asRun(await admitRequest(call, submission)), async (attempt) => {
       concernsAll = true;
       const taken = await relay(call, { ...submission, operation: "run" }, attempt);
@@ -203,7 +203,7 @@ async function submitAsFollower(
 async function followLeader(call: JobCall, options: SubmitOptions, admission: string, name: string, leader: string) {
   const { flights } = call.images;
   try {
-    const request = asRun(await admitRequest(call, await submissionOf(call, options, admission)));
+    const request = asRun(await admitRequest(call, submissionOf(call, options, admission)));
     const followed = await metered(call, { ...request, reserveMicroUsd: 0, joined: true }, async () => {
       const upstreamId = await flights.awaitStart(name, leader);
       if (upstreamId === undefined || !(await isRegistered(call, name, admission, upstreamId, "joined")))

@@ -28,7 +28,7 @@ export async function openEnvelope(call: JobCall, operation: "run" | "runsync"):
   return "whole" in body ? wholeEnvelope(body.whole, rules) : largeEnvelope(body.large, rules);
 }
 
-export async function submissionOf(call: JobCall, options: SubmitOptions, admission: string): Promise<Submission> {
+export function submissionOf(call: JobCall, options: SubmitOptions, admission: string): Submission {
   const hook = hookUrl(call, admission);
   const notice = hook !== undefined && options.envelope.hasRoomFor(hook) ? hook : undefined;
   return { ...options, admission, notice };
@@ -39,7 +39,7 @@ export function submit(call: JobCall, options: SubmitOptions, admission: string)
 }
 
 async function admitAndRelay(call: JobCall, options: SubmitOptions, admission: string): Promise<Response> {
-  const submission = await submissionOf(call, options, admission);
+  const submission = submissionOf(call, options, admission);
   const taken = await metered(call, await admitRequest(call, submission), (attempt) =>
     relay(call, submission, attempt),
   );
@@ -61,7 +61,7 @@ async function answerTaken(
   if (usesBucket) await call.images.links.leaveAlone({ ...jobKey(call), upstreamId, admission });
   const handle = handlesOf(call.config).mint(jobKey(call), { upstreamId, admission });
   bindTaken(call, admission, taken);
-  return answerJob(call, job, { upstreamId, admission }, handle, { askedAt });
+  return await answerJob(call, job, { upstreamId, admission }, handle, { askedAt });
 }
 
 /**

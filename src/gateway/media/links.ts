@@ -54,10 +54,14 @@ export class Links {
 
   /**
    * Without an origin (the meter's alarm has no request to take it from) the media is kept, but its URL is not
-   * replaced.
+   * replaced. A promise only for a job that has ended.
    */
-  async present(answer: UpstreamJob, job: EndedJob, origin: string | undefined, now: number): Promise<Presented> {
-    if (!isFinal(answer.status)) return this.#presented(answer, this.#seen.get(job.admission, now) ?? nothing, origin);
+  present(answer: UpstreamJob, job: EndedJob, origin: string | undefined, now: number): Presented | Promise<Presented> {
+    if (isFinal(answer.status)) return this.#presentEnded(answer, job, origin, now);
+    return this.#presented(answer, this.#seen.get(job.admission, now) ?? nothing, origin);
+  }
+
+  async #presentEnded(answer: UpstreamJob, job: EndedJob, origin: string | undefined, now: number): Promise<Presented> {
     const known = this.#seen.get(job.admission, now);
     const keptMedia = known ?? (job.isUnproven ? nothing : await this.#conclude(answer, job));
     // A failed job may be retried through another isolate, and end once more.

@@ -65,7 +65,7 @@ export class Reuse {
   }
 
   /** The request's name; undefined for one that is not reused. */
-  async nameOf(model: Model | undefined, input: ModelInput | undefined, caller: Caller): Promise<string | undefined> {
+  nameOf(model: Model | undefined, input: ModelInput | undefined, caller: Caller): Promise<string> | undefined {
     if (!input || !isReusable(model, input, this.#config)) return undefined;
     return nameReuse(model, input, this.#config, caller);
   }

@@ -109,9 +109,9 @@ interface Unanswered {
 
 /** While keys are changed a job may be known by the old one only. What carries no body submits nothing. */
 function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome> {
-  const [newest = "", ...older] = upstream.keys;
-  const attempted = attempt(upstream, newest, call);
-  return older.length === 0 || call.body !== undefined ? attempted : orByOlder(older, upstream, call, attempted);
+  const { keys } = upstream;
+  const attempted = attempt(upstream, keys[0] ?? "", call);
+  return keys.length === 1 || call.body !== undefined ? attempted : orByOlder(keys.slice(1), upstream, call, attempted);
 }
 
 async function orByOlder(older: readonly string[], upstream: Upstream, call: Call, attempted: Promise<Outcome>) {
