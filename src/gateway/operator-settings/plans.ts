@@ -71,15 +71,15 @@ export function tenfold(rules: readonly Rule[]): readonly Rule[] {
   return made;
 }
 
-/** The operator's plans as they travel: a text is copied and compared in no time, and read once for as long as it stays. */
-export class PlansReader {
-  #text = "{}";
-  #plans: PlansByName = {};
+let latest = { text: "{}", plans: {} as PlansByName };
 
-  read(text: string): PlansByName {
-    if (text !== this.#text) [this.#text, this.#plans] = [text, JSON.parse(text)];
-    return this.#plans;
-  }
+/**
+ * The operator's plans as they travel: a text is copied and compared in no time. It is read once for all meters of an
+ * isolate, so that what is worked out for a plan's rules is there when the next meter wakes.
+ */
+export function readPlans(text: string): PlansByName {
+  if (text !== latest.text) latest = { text, plans: JSON.parse(text) };
+  return latest.plans;
 }
 
 export function plansText(plans: PlansByName): string {

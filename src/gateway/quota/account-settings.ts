@@ -1,6 +1,6 @@
 // What the operator set for one payer: a plan, rules of its own, and grants.
 
-import { knownPlan, PlansReader, rulesOf } from "../operator-settings/plans.ts";
+import { knownPlan, readPlans, rulesOf } from "../operator-settings/plans.ts";
 import type { Rule } from "../operator-settings/rules.ts";
 import type { PlanClaim } from "./metering.ts";
 
@@ -49,7 +49,6 @@ export interface HeldPlan {
 
 export class Settings {
   #current: AccountSettings;
-  readonly #plans = new PlansReader();
 
   constructor(current: AccountSettings = { grants: [] }) {
     this.#current = current;
@@ -70,13 +69,13 @@ export class Settings {
   }
 
   rules(plan: string, plans: string): readonly Rule[] {
-    return this.#current.rules ?? rulesOf(this.#current.plan ?? plan, this.#plans.read(plans));
+    return this.#current.rules ?? rulesOf(this.#current.plan ?? plan, readPlans(plans));
   }
 
   held({ plan, planFrom, plans }: PlanClaim & { readonly plans: string }): HeldPlan {
     const override = this.#current.plan;
     const said = override ?? plan;
-    const known = knownPlan(said, this.#plans.read(plans));
+    const known = knownPlan(said, readPlans(plans));
     const from = override === undefined ? planFrom : "operator";
     return { plan: known, planFrom: from, ...(known !== said && { unknownPlan: said }) };
   }
