@@ -1,4 +1,5 @@
 // The least pace of a body, from a client or a source of media. A body that hardly moves holds memory and a place.
+import { inTime } from "../isolate/in-time.ts";
 import { TooSlow } from "../json/body-fault.ts";
 
 /** A body may pause for so long. Waiting uses it up, and each byte gives some of it back. */
@@ -26,7 +27,7 @@ export class Pace {
   /** One read after the other. Rejects with `TooSlow` where it takes too long, whatever becomes of it. */
   async take<T>(read: Promise<T>, bytesOf: (taken: T) => number): Promise<T> {
     const startedAt = Date.now();
-    const taken = await this.#inTime(read);
+    const taken = await inTime(Math.max(0, this.#leftMs), read, () => this.#giveUp());
     const tookMs = Date.now() - startedAt;
     const givenBackMs = (1000 * bytesOf(taken)) / leastBytesPerSecond;
     this.#leftMs = Math.min(patienceMs, this.#leftMs - tookMs + givenBackMs);
@@ -34,21 +35,8 @@ export class Pace {
     return taken;
   }
 
-  #inTime<T>(read: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const giveUp = () => {
-        this.#leftMs = 0;
-        reject(new TooSlow());
-      };
-      const timer = setTimeout(giveUp, Math.max(0, this.#leftMs));
-      const end = (conclude: () => void) => {
-        clearTimeout(timer);
-        conclude();
-      };
-      read.then(
-        (taken) => end(() => resolve(taken)),
-        (error) => end(() => reject(error)),
-      );
-    });
+  #giveUp(): TooSlow {
+    this.#leftMs = 0;
+    return new TooSlow();
   }
 }

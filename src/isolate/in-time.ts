@@ -6,13 +6,19 @@ export class TookTooLong extends Error {
   }
 }
 
-/** After the limit the work goes on, and its result is ignored. */
-export async function inTime<T>(limitMs: number, work: Promise<T>): Promise<T> {
-  const timer = Promise.withResolvers<never>();
-  const timeout = setTimeout(() => timer.reject(new TookTooLong()), limitMs);
-  try {
-    return await Promise.race([work, timer.promise]);
-  } finally {
-    clearTimeout(timeout);
-  }
+/** After the limit the work goes on, and its result is ignored. `late` says what the caller is told then. */
+export function inTime<T>(limitMs: number, work: Promise<T>, late: () => Error = () => new TookTooLong()): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timeout = setTimeout(() => reject(late()), limitMs);
+    work.then(
+      (result) => {
+        clearTimeout(timeout);
+        resolve(result);
+      },
+      (error) => {
+        clearTimeout(timeout);
+        reject(error);
+      },
+    );
+  });
 }
