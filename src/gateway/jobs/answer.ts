@@ -2,7 +2,7 @@
 import { ownOrigin } from "../../config.ts";
 import { isFinal } from "../../contract/states.ts";
 import { usdText } from "../quota/amounts.ts";
-import { keepResult } from "../quota/kept-result.ts";
+import { keepUnder, resultNames } from "../quota/kept-result.ts";
 import type { UpstreamJob } from "../upstream/upstream-answer.ts";
 import { handedOut } from "./handed-out.ts";
 import type { JobRef } from "./handle.ts";
@@ -39,7 +39,7 @@ export async function presentJob(
   const seen = await call.images.links.present(answer, ended, originOf(call), seenAt);
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
-  const keep = (run: string) => keepResult(call.env.IMAGES, { name: job.admission, run, body: body() });
+  const keep = (run: string) => keepUnder(call.env.IMAGES, resultNames([job.admission], run), { run, body: body() });
   const telling =
     ending && settle(call.meter, { ...ending, media: seen.kept }, body, askedAt > 0 && !partly ? keep : undefined);
   if (telling) call.waitUntil(telling.catch(logUnsettled));

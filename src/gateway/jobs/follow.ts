@@ -81,7 +81,7 @@ async function fromKept(call: JobCall, job: JobRef, handle: string, error: unkno
   const names = [admission, provenName({ admission, upstreamId })];
   const reading = Promise.all(names.map((name) => keptResult(call.env.IMAGES, name)));
   const [kept, known] = await Promise.all([call.timed("kv", reading), call.meter.lastWord(names)]);
-  const end = owedEnd(known) ?? keptEnd(kept, known) ?? bareEnd(known);
+  const end = owedEnd(known) ?? keptEnd([await keptOfRetry(call, job, known), ...kept], known) ?? bareEnd(known);
   if (!end) {
     // The meter takes it for open, and asks the upstream soon: its place is free then.
     if (known?.newest !== undefined && known.status === undefined) {
@@ -96,6 +96,12 @@ async function fromKept(call: JobCall, job: JobRef, handle: string, error: unkno
 /** A result that the meter still has to write to KV is newer than the one in KV. */
 function owedEnd(known: KnownEnd | undefined): UpstreamJob | undefined {
   return known?.owed && endedJob(new TextDecoder().decode(known.owed));
+}
+
+/** What lies under the job's own name may be the end of an earlier run, which KV took late. */
+async function keptOfRetry(call: JobCall, { admission }: JobRef, known: KnownEnd | undefined) {
+  const { newest = admission } = known ?? {};
+  return newest === admission ? undefined : call.timed("kv", keptResult(call.env.IMAGES, newest));
 }
 
 /**

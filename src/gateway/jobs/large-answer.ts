@@ -6,7 +6,7 @@ import { once } from "../../isolate/once.ts";
 import { type AnswerFacts, type AnswerScan, scanAnswer } from "../../json/answer-scan.ts";
 import type { ByteSource } from "../../json/byte-reader.ts";
 import type { RelayFault } from "../../json/json-relay.ts";
-import { keepResult, keptBytes } from "../quota/kept-result.ts";
+import { keepUnder, keptBytes, resultNames } from "../quota/kept-result.ts";
 import type { Ending } from "../quota/metering.ts";
 import { logOwnKey } from "../upstream/own-keys.ts";
 import type { Upstream } from "../upstream/upstream.ts";
@@ -62,7 +62,8 @@ export async function answerLarge(
     if (!answer || !ending) return;
     const notice = once(() => noticeOf(call, answer, ending));
     const kept = async () => (bytes <= keptBytes ? notice() : JSON.stringify(answer));
-    const keep = async (run: string) => keepResult(call.env.IMAGES, { name: admission, run, body: await kept() });
+    const keep = async (run: string) =>
+      keepUnder(call.env.IMAGES, resultNames([admission], run), { run, body: await kept() });
     await settle(call.meter, ending, notice, keep);
   });
   call.waitUntil(told.catch(logUnsettled));

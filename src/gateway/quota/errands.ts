@@ -11,7 +11,7 @@ import { deliverWebhook } from "./client-webhook.ts";
 import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
 import { isUnproven, type Job, ttlEndsAt } from "./job.ts";
-import { admissionIn, type Keeping, keepResult, keptBytes, provenName } from "./kept-result.ts";
+import { admissionIn, keepResult, keepUnder, keptBytes, provenName, resultNames } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Ending } from "./metering.ts";
 import type { Network } from "./network.ts";
@@ -101,22 +101,16 @@ export class Errands {
     // name that only a handle with this very id leads to.
     const media = asked.isUnproven ? undefined : answer.media;
     // A list of the owner's jobs names a retry by its own admission, too.
-    const names = asked.isUnproven ? [provenName(asked)] : [...new Set([first, asked.admission])];
     const run = this.#meter.endings.runOf({ ...asked, status }, now);
-    const kept = run === undefined || told === undefined ? undefined : { names, run, body: told };
-    const unkept = kept && (await this.#unkept(kept));
+    const names = asked.isUnproven ? [provenName(asked)] : resultNames([first, asked.admission], run ?? first);
+    const kept = run === undefined || told === undefined ? undefined : { run, body: told };
+    const unkept = kept && (await keepUnder(this.#env.IMAGES, names, kept));
     const { wantsNotice, admission } = this.#meter.endings.settle(
       { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
       now,
     );
     if (wantsNotice && told !== undefined) this.#meter.endings.notify(admission, told, now);
     if (kept && unkept) this.#oweResults(names, unkept, kept.body, now);
-  }
-
-  /** Those of its names under which KV has not taken it. */
-  async #unkept({ names, run, body }: Omit<Keeping, "name"> & { readonly names: readonly string[] }) {
-    const kept = await Promise.all(names.map((name) => keepResult(this.#env.IMAGES, { name, run, body })));
-    return names.filter((_, at) => !kept[at]);
   }
 
   /**

@@ -51,6 +51,24 @@ export interface Keeping {
   readonly body: string | Uint8Array;
 }
 
+/**
+ * A result lies under the name that its owner asks by, and under that of its own run, which no other run writes. Example:
+ * A fails, its retry B completes, and KV takes A's failure late: the name of A says FAILED, and that of B is right.
+ */
+export function resultNames(asked: readonly string[], run: string): string[] {
+  return [...new Set([...asked, run])];
+}
+
+/** Those of its names under which KV has not taken it. */
+export async function keepUnder(
+  kept: KVNamespace,
+  names: readonly string[],
+  result: Omit<Keeping, "name">,
+): Promise<string[]> {
+  const taken = await Promise.all(names.map((name) => keepResult(kept, { name, ...result })));
+  return names.filter((_, at) => !taken[at]);
+}
+
 /** False where KV does not take it, or takes too long. */
 export async function keepResult(kept: KVNamespace, { name, run, body }: Keeping): Promise<boolean> {
   try {

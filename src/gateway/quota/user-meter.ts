@@ -157,8 +157,10 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
 
   lastWord(names: readonly string[]): KnownEnd {
     const [admission = ""] = names;
-    const owed = names.map((name) => this.#stores.debts.result(name)).find((body) => body !== undefined);
-    return { owed, ...this.#endings.lastWord(admission) };
+    const known = this.#endings.lastWord(admission);
+    const { newest = admission } = known;
+    const owed = [newest, ...names].map((name) => this.#stores.debts.result(name)).find((body) => body !== undefined);
+    return { owed, ...known };
   }
 
   openJobs(owner: string, model: string, count: number): MeteredJob[] {

@@ -61,7 +61,20 @@ async function retried(times: number, byList = false) {
     truth = as;
   };
   const retry = () => upstream.call("POST", `/v2/${model}/retry/${id}`);
-  return { id, told, ring, end, status, listed, retry, payer };
+  /** KV's next write waits until it is released; what comes after it does not. */
+  const holdWrite = () => {
+    const { IMAGES } = upstream.env;
+    const put = IMAGES.put.bind(IMAGES);
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    vi.spyOn(IMAGES, "put").mockImplementationOnce(async (...written: Parameters<typeof put>) => {
+      begun.resolve();
+      await released.promise;
+      return put(...written);
+    });
+    return { begun: begun.promise, release: released.resolve };
+  };
+  return { id, told, ring, end, status, listed, retry, payer, holdWrite };
 }
 
 describe("attack M10: a retried job that only the alarm asks about", () => {
@@ -108,6 +121,20 @@ describe("fault: an end that was kept before a retry", () => {
     end({ status: "COMPLETED", output: { cost: 0.5, text: "done" } });
     await ring(hourMs / 2);
     expect((await retry()).status).toBe(200);
+    end({ gone: true });
+    expect(await status()).toMatchObject({ status: "COMPLETED", output: { text: "done" } });
+  });
+
+  it("fault of torture: does not hide the retry's result where KV takes it after that", async () => {
+    const { end, ring, status, retry, holdWrite } = await retried(0);
+    const write = holdWrite();
+    const polled = status();
+    await write.begun;
+    expect((await retry()).status).toBe(200);
+    end({ status: "COMPLETED", output: { cost: 0.5, text: "done" } });
+    await ring(60_000);
+    write.release();
+    expect(await polled).toMatchObject({ status: "FAILED" });
     end({ gone: true });
     expect(await status()).toMatchObject({ status: "COMPLETED", output: { text: "done" } });
   });
