@@ -46,9 +46,10 @@ export class Debts {
     this.#due.added(dueAt);
   }
 
+  /** Instead of an older one, which may be on its way to KV at this moment. */
   oweResult(admission: string, body: string | Uint8Array, now: number): void {
+    this.pay(admission, "result");
     this.owe(admission, "result", now, now + retryMs.min);
-    this.#results.remove(admission);
     this.#results.add(admission, body);
   }
 
@@ -76,6 +77,14 @@ export class Debts {
     }
     this.#due.read();
     return due;
+  }
+
+  /** As it was when it was claimed: what is owed anew since, or was claimed again, stays. */
+  payClaimed({ admission, kind, since, tries }: Debt): void {
+    if (!this.#tables.has("debts")) return;
+    const query = "SELECT 1 FROM debts WHERE admission = ? AND kind = ? AND since = ? AND tries = ?";
+    const isSame = this.#sql.exec(query, admission, kind, since, tries + 1).toArray().length > 0;
+    if (isSame) this.pay(admission, kind);
   }
 
   pay(admission: string, kind: DebtKind): void {

@@ -41,6 +41,11 @@ export function isStale({ retryOf, boundAt }: Job, { askedAt }: Pick<Ending, "as
   return retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now);
 }
 
+/** The same where the clock tells nothing: the retry is known to have ended otherwise. */
+export function isEarlierEnd(job: Job, { status }: Pick<Ending, "status">): boolean {
+  return job.retryOf !== null && job.status !== status && isFinal(status) && isSure(job, { status });
+}
+
 /** A moment in the future means that the clock was set back: then nothing counts as before it. */
 export function isBefore(askedAt: number, at: number, now: number): boolean {
   return askedAt < at && at <= now;

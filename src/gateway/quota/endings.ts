@@ -10,6 +10,7 @@ import {
   isAsked,
   isBefore,
   isDoubtfulRetry,
+  isEarlierEnd,
   isNamed,
   isOfAnother,
   isStale,
@@ -53,7 +54,8 @@ export class Endings {
   settle(ending: Ending, now: number): Settled {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
-    if (!job || isStale(job, ending, now)) return this.#unchanged(job ?? named, ending);
+    if (!job) return this.#unchanged(named, ending);
+    if (isStale(job, ending, now) || isEarlierEnd(job, ending)) return this.#ofEarlierRun(job, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
@@ -97,6 +99,11 @@ export class Endings {
       isOver: job !== undefined && job.endedAt !== null,
       wantsNotice: !isUnproven && isFinal(status) && job?.endedAt != null && job.webhook !== null && job.noticed === 0,
     };
+  }
+
+  /** The retry has not ended so: nothing of it is kept, told or delivered by this answer. */
+  #ofEarlierRun(job: Job, ending: Ending): Settled {
+    return { ...this.#unchanged(job, ending), isOver: false, wantsNotice: false };
   }
 
   /**
@@ -197,7 +204,7 @@ export class Endings {
   runOf(ending: Pick<Ending, "admission" | "status" | "askedAt">, now: number): string | undefined {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
-    if (job && isStale(job, ending, now)) return undefined;
+    if (job && (isStale(job, ending, now) || isEarlierEnd(job, ending))) return undefined;
     return job?.admission ?? ending.admission;
   }
 

@@ -69,15 +69,17 @@ export class Errands {
     };
     const asking = this.#meter.ask(asked, { turn, keep: isUnproven ? undefined : keep });
     const answer = await asking.catch(() => "unreachable" as const);
+    const isTaken =
+      typeof answer !== "object" ||
+      (await this.#settleAnswer(answer, first, { admission, upstreamId, askedAt, isUnproven }, text));
     const now = this.#meter.clock();
-    if (typeof answer === "object")
-      await this.#settleAnswer(answer, first, { admission, upstreamId, askedAt, isUnproven }, text, now);
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
     const isExpired = job.expiresAt <= askedAt;
     if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
     else if (isExpired) this.#meter.endings.assume(admission, now);
-    return answer;
+    // What the upstream said before a retry was accepted says nothing of the job any more.
+    return isTaken ? answer : "unreachable";
   }
 
   #askedOf(job: Job): AskedJob | undefined {
@@ -88,29 +90,36 @@ export class Errands {
       : { model, upstreamId, owner, admission, first, isUnproven: isUnproven(job) };
   }
 
+  /** False where the answer is of a run before an accepted retry. */
   async #settleAnswer(
     answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
     first: string,
     asked: Pick<Ending, "admission" | "upstreamId" | "askedAt" | "isUnproven">,
     text: Uint8Array | undefined,
-    now: number,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { status, costMicroUsd, completedAt, body, isTaken } = answer;
     const told = isTaken ? text : body;
     // An id that only a notice named may be another user's job. Its media is not listed, and its result is kept under a
     // name that only a handle with this very id leads to.
     const media = asked.isUnproven ? undefined : answer.media;
+    const { endings, clock } = this.#meter;
+    const seenAt = clock();
+    const run = endings.runOf({ ...asked, status }, seenAt);
+    if (run === undefined) return false;
     // A list of the owner's jobs names a retry by its own admission, too.
-    const run = this.#meter.endings.runOf({ ...asked, status }, now);
-    const names = asked.isUnproven ? [provenName(asked)] : resultNames([first, asked.admission], run ?? first);
-    const kept = run === undefined || told === undefined ? undefined : { run, body: told };
-    const unkept = kept && (await keepUnder(this.#env.IMAGES, names, kept));
-    const { wantsNotice, admission } = this.#meter.endings.settle(
-      { ...asked, status, costMicroUsd, seenAt: now, completedAt, media },
+    const names = asked.isUnproven ? [provenName(asked)] : resultNames([first, asked.admission], run);
+    const unkept = told === undefined ? [] : await keepUnder(this.#env.IMAGES, names, { run, body: told });
+    // A retry may have been accepted while KV was written.
+    const now = clock();
+    if (endings.runOf({ ...asked, status }, now) !== run) return this.#settleAnswer(answer, first, asked, text);
+    const { wantsNotice, admission } = endings.settle(
+      { ...asked, status, costMicroUsd, seenAt, completedAt, media },
       now,
     );
-    if (wantsNotice && told !== undefined) this.#meter.endings.notify(admission, told, now);
-    if (kept && unkept) this.#oweResults(names, unkept, kept.body, now);
+    if (told === undefined) return true;
+    if (wantsNotice) endings.notify(admission, told, now);
+    this.#oweResults(names, unkept, told, now);
+    return true;
   }
 
   /**
@@ -130,9 +139,8 @@ export class Errands {
   /** What cannot be paid now is due again. */
   async pay(debt: Debt): Promise<void> {
     const { stores } = this.#meter;
-    const { admission, kind } = debt;
     const isPaid = await this.#isPaid(debt);
-    if (isPaid) stores.transaction(() => stores.debts.pay(admission, kind));
+    if (isPaid) stores.transaction(() => stores.debts.payClaimed(debt));
   }
 
   #isPaid(debt: Debt): Promise<boolean> {
@@ -147,10 +155,11 @@ export class Errands {
     return true;
   }
 
-  /** Its owner has not asked: the answer is kept before the upstream forgets it. */
+  /** Its owner has not asked: the answer is kept before the upstream forgets it. A retry has an end of its own. */
   async #keepUntold(debt: Debt): Promise<boolean> {
     const job = this.#meter.stores.jobs.find(debt.admission);
-    return !job || this.#isTooLate(debt) || isOver(await this.follow(job));
+    if (!job || job.successor !== null || this.#isTooLate(debt)) return true;
+    return isOver(await this.follow(job));
   }
 
   /** By then nothing of it is kept any more. */

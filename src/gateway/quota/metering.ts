@@ -189,7 +189,10 @@ export interface Settled {
   readonly chargedMicroUsd: number;
   /** No answer stated the cost: one that does corrects the charge. */
   readonly isAssumed: boolean;
-  /** The job has ended, also if only assumed: telling the same end again changes nothing. */
+  /**
+   * The job has ended so, also if only assumed: telling the same end again changes nothing. False for the end of a run
+   * before a retry.
+   */
   readonly isOver: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */
   readonly wantsNotice: boolean;

@@ -14,6 +14,8 @@ export interface World {
   kept: Map<string, string>;
   /** What KV makes of a write. */
   keep: "takes" | "refuses" | "hangs";
+  /** Awaited by a write before it is taken. */
+  keepAfter: Promise<void> | undefined;
   /** When it was asked to take one. */
   putAt: number[];
 }
@@ -25,6 +27,7 @@ export function newWorld(now: number): World {
     lease: () => ({ granted: true, allowanceMicroUsd: null, leaseMs: 60_000 }),
     kept: new Map(),
     keep: "takes",
+    keepAfter: undefined,
     putAt: [],
   };
 }
@@ -46,6 +49,7 @@ export function wake(state: DurableObjectState, world: World): UserMeter {
       world.putAt.push(world.now);
       if (world.keep === "refuses") throw new Error("KV PUT failed: 429 Too Many Requests");
       if (world.keep === "hangs") return new Promise(() => {});
+      await world.keepAfter;
       world.kept.set(key, typeof body === "string" ? body : await new Response(body).text());
     },
   };

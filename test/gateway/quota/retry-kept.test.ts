@@ -1,0 +1,193 @@
+// The result of a retry that its owner has not seen, while answers about the runs before it come late: it is kept all the same.
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { JobState } from "../../../src/contract/states.ts";
+import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
+import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
+import { emptyStorage } from "../../support/empty-storage.ts";
+import { ending, noon, request } from "./admissions.ts";
+import { newWorld, type World, wake, withMeter } from "./planted-meter.ts";
+
+const secondMs = 1000;
+const hourMs = 3600 * secondMs;
+const upstreamId = "job-1";
+
+let world: World;
+beforeEach(() => {
+  world = newWorld(noon);
+  vi.spyOn(console, "warn").mockReturnValue();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await emptyStorage();
+});
+
+const bodyOf = (status: JobState) => JSON.stringify({ id: "handle", status });
+const says = (status: JobState): UpstreamAnswer => ({
+  status,
+  costMicroUsd: status === "COMPLETED" ? 9000 : null,
+  completedAt: world.now,
+  body: bodyOf(status),
+});
+
+async function accepted(meter: UserMeter, change: Parameters<typeof request>[0] = {}): Promise<string> {
+  const job = request(change);
+  await meter.admit(job);
+  meter.bind([{ admission: job.admission, upstreamId }]);
+  return job.admission;
+}
+
+const retryOf = (admission: string) => ({ operation: "retry", retryOf: { admission, upstreamId } }) as const;
+
+/** As an answer that passes by tells it, or a notice. */
+const told = (meter: UserMeter, admission: string, status: JobState, change: Parameters<typeof ending>[1] = {}) =>
+  meter.settle(ending(admission, { upstreamId, status, askedAt: world.now, costMicroUsd: null, ...change }));
+
+const owed = (meter: UserMeter, admission: string) => {
+  const { owed } = meter.lastWord([admission]);
+  return owed && new TextDecoder().decode(owed);
+};
+const kinds = ({ storage }: DurableObjectState) =>
+  storage.sql
+    .exec<{ kind: string }>("SELECT kind FROM debts")
+    .toArray()
+    .map(({ kind }) => kind);
+
+/** The alarm rings when it is due, until that holds. */
+async function ringUntil(meter: UserMeter, state: DurableObjectState, holds: () => boolean): Promise<void> {
+  for (let rings = 0; !holds(); rings++) {
+    expect(rings).toBeLessThan(100);
+    world.now = Math.max(world.now, (await state.storage.getAlarm()) ?? Number.NaN);
+    await meter.alarm();
+  }
+}
+
+describe("fault of torture: the alarm has asked about a failed run, and a retry is accepted while KV takes its failure", () => {
+  const caughtUp = async (meter: UserMeter, meanwhile: (first: string, retry: string) => void) => {
+    const first = await accepted(meter);
+    world.ask = async () => says("FAILED");
+    const kept = Promise.withResolvers<void>();
+    world.keepAfter = kept.promise;
+    world.now += 10 * 60 * secondMs;
+    const ringing = meter.alarm();
+    await vi.waitFor(() => expect(world.putAt).not.toEqual([]));
+    world.now += 100;
+    const retry = await accepted(meter, retryOf(first));
+    world.now += 100;
+    meanwhile(first, retry);
+    world.keepAfter = undefined;
+    kept.resolve();
+    await ringing;
+    return { first, retry };
+  };
+
+  it("does not fail the retry", () =>
+    withMeter(world, async (meter) => {
+      const { retry } = await caughtUp(meter, () => {});
+      expect(meter.job(retry)).toMatchObject({ status: "IN_QUEUE", endedAt: null });
+    }));
+
+  it("keeps the result of the retry that a notice told of", () =>
+    withMeter(world, async (meter, state) => {
+      const noticed = (first: string) => told(meter, first, "COMPLETED", { costMicroUsd: 9000, isUntold: true });
+      const { first, retry } = await caughtUp(meter, noticed);
+      expect(kinds(state)).toEqual(["untold"]);
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+      expect(world.kept.get(`result/${retry}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
+  it("owes no failure that KV does not take", () =>
+    withMeter(world, async (meter, state) => {
+      const refuse = () => {
+        world.keep = "refuses";
+      };
+      const { first, retry } = await caughtUp(meter, refuse);
+      expect(owed(meter, first)).toBeUndefined();
+      expect(meter.job(retry)?.endedAt).toBeNull();
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => owed(meter, first) !== undefined);
+      expect(owed(meter, first)).toBe(bodyOf("COMPLETED"));
+    }));
+});
+
+describe("fault of torture: a notice told of a retry's end", () => {
+  const untold = async (meter: UserMeter) => {
+    const first = await accepted(meter);
+    told(meter, first, "FAILED");
+    world.now += secondMs;
+    const retry = await accepted(meter, retryOf(first));
+    world.now += secondMs;
+    told(meter, first, "COMPLETED", { costMicroUsd: 9000, isUntold: true });
+    return { first, retry };
+  };
+
+  it("and the clock catches up while the alarm asks: its answer seems to be older than the retry", () =>
+    withMeter(world, async (meter, state) => {
+      const { first } = await untold(meter);
+      const right = world.now;
+      world.now -= hourMs;
+      world.ask = async () => {
+        world.now = right + secondMs;
+        world.ask = async () => says("COMPLETED");
+        return says("COMPLETED");
+      };
+      await meter.alarm();
+      expect(kinds(state)).toEqual(["untold"]);
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
+  it("and the failure before it is told after that, by a clock that was set back since", () =>
+    withMeter(world, async (meter, state) => {
+      world.now += hourMs;
+      const { first, retry } = await untold(meter);
+      world.now -= hourMs;
+      const late = told(meter, first, "FAILED");
+      expect(late).toMatchObject({ admission: retry, isOver: false, wantsNotice: false });
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(kinds(state)).toEqual(["untold"]);
+    }));
+
+  it("and it is told by an answer from before the retry: nothing of that is kept as the retry's", () =>
+    withMeter(world, async (meter, state) => {
+      const { first } = await untold(meter);
+      const late = told(meter, first, "FAILED", { askedAt: noon });
+      expect(late).toMatchObject({ isOver: false, wantsNotice: false });
+      expect(kinds(state)).toEqual(["untold"]);
+    }));
+
+  it("and its owner is told by the next answer: nothing is owed any more", () =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await untold(meter);
+      expect(told(meter, first, "COMPLETED")).toMatchObject({ admission: retry, isOver: true });
+      expect(kinds(state)).toEqual([]);
+    }));
+});
+
+describe("a result that is owed anew while the one before it is on its way to KV", () => {
+  it("stays owed until KV has that one too", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      world.ask = async () => says("FAILED");
+      world.keep = "refuses";
+      await ringUntil(meter, state, () => owed(meter, first) !== undefined);
+      world.keep = "takes";
+      const taken = Promise.withResolvers<void>();
+      world.keepAfter = taken.promise;
+      world.now += 10 * secondMs;
+      const puts = world.putAt.length;
+      const ringing = meter.alarm();
+      await vi.waitFor(() => expect(world.putAt.length).toBeGreaterThan(puts));
+      await accepted(meter, retryOf(first));
+      world.ask = async () => says("COMPLETED");
+      world.keep = "refuses";
+      await ringUntil(meter, state, () => owed(meter, first) === bodyOf("COMPLETED"));
+      world.keepAfter = undefined;
+      taken.resolve();
+      await ringing;
+      world.keep = "takes";
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+});
