@@ -28,8 +28,6 @@ export class Endings {
   readonly #stores: MeterStores;
   readonly #bindings: Bindings;
   readonly #chain: Chain;
-  /** Jobs whose end was assumed because the alarm was late. The alarm asks the upstream about them nevertheless. */
-  #unasked: Job[] = [];
 
   constructor(stores: MeterStores, bindings: Bindings) {
     this.#stores = stores;
@@ -248,13 +246,12 @@ export class Endings {
     const over = jobs.expired(now).filter((job) => !isAsked(job) || job.expiresAt + patienceMs <= now);
     if (over.length === 0) return;
     this.#stores.transaction(() => {
-      for (const job of over) this.#assume(job, now);
+      for (const job of over) {
+        this.#assume(job, now);
+        // The alarm was late: the upstream is asked about it nevertheless.
+        if (isAsked(job)) this.#stores.debts.owe(job.admission, "untold", now, now);
+      }
     });
-    this.#unasked.push(...over.filter(isAsked));
-  }
-
-  get areUnasked(): boolean {
-    return this.#unasked.length > 0;
   }
 
   /**
@@ -262,7 +259,7 @@ export class Endings {
    * are ended as assumed. Within a transaction.
    */
   claimDue(now: number, count: number): Job[] {
-    const asked = this.#unasked.splice(0, count);
+    const asked: Job[] = [];
     for (const job of this.#stores.jobs.due(now)) {
       if (!isAsked(job)) {
         if (job.expiresAt <= now) this.#assume(job, now);

@@ -30,8 +30,9 @@ const keptEnded = { known: 1000, assumed: 3000 };
 export type EndedCounts = typeof keptEnded;
 /** Rows are removed so many at once, since one at a time would cost more. */
 const pruneBatch = 50;
-/** In SQL: its webhook has no body yet, which the meter still tries to get. */
-const isOwed = "EXISTS (SELECT 1 FROM debts WHERE debts.admission = ended.admission AND debts.kind = 'webhook')";
+/** In SQL: the meter still asks the upstream about it, for its webhook's body or for its owner, who has not seen its end. */
+const owedKinds = "debts.kind IN ('webhook', 'untold')";
+const isOwed = `EXISTS (SELECT 1 FROM debts WHERE debts.admission = ended.admission AND ${owedKinds})`;
 const deleteOpen = "DELETE FROM jobs WHERE turn = ?";
 
 export class Jobs {
@@ -41,6 +42,8 @@ export class Jobs {
   /** Ended, and still in `jobs`. */
   readonly #unmoved = new Map<string, Job>();
   readonly #ended: EndedCounts;
+  /** So many were left where nearly all were owed: as long as there are few more, they are not looked at again. */
+  readonly #left: EndedCounts = { known: 0, assumed: 0 };
   /** No open job is due or expires before this moment. Undefined if all must be looked at. */
   #dueNotBefore: number | undefined;
   #expiryNotBefore: number | undefined;
@@ -183,19 +186,20 @@ export class Jobs {
     this.#ended[assumed ? "assumed" : "known"] += by;
   }
 
-  /** Of a kind that has too many rows, those that ended first; gone. One whose webhook has no body yet stays. */
+  /** Of a kind that has too many rows, those that ended first; gone. One that is owed stays. */
   prune(): Job[] {
     return [...this.#pruneKind("known"), ...this.#pruneKind("assumed")];
   }
 
   #pruneKind(kind: keyof EndedCounts): Job[] {
-    if (this.#ended[kind] < keptEnded[kind] + pruneBatch) return [];
+    if (this.#ended[kind] < Math.max(keptEnded[kind], this.#left[kind]) + pruneBatch) return [];
     const areOthers = this.#tables.has("debts") ? `AND NOT ${isOwed}` : "";
     const oldest = `SELECT admission FROM ended WHERE assumed = ? ${areOthers} ORDER BY endedAt, admission LIMIT ?`;
     const query = `DELETE FROM ended WHERE admission IN (${oldest}) RETURNING *`;
     const rows = this.#sql.exec<EndedRow>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
     const gone = rows.map(readEnded);
     for (const job of gone) this.#countEnded(job, -1);
+    this.#left[kind] = gone.length < pruneBatch ? this.#ended[kind] : 0;
     return gone;
   }
 

@@ -56,12 +56,12 @@ export class MeterAlarm {
   }
 
   arm(): void {
-    const { stores, endings, clock } = this.#meter;
+    const { stores, clock } = this.#meter;
     if (!stores.isBorn) return;
     const now = clock();
     if (now < this.#lastAt - toleranceMs) stores.hurry(now);
     this.#lastAt = now;
-    this.#alarm.arm(this.#dueAt(), endings.areUnasked ? now : undefined, this.#emptyAt(now));
+    this.#alarm.arm(this.#dueAt(), this.#emptyAt(now));
     stores.alarmAt = this.#alarm.at ?? null;
   }
 

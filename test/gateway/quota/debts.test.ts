@@ -340,6 +340,31 @@ describe("a job whose end a notice alone told", () => {
       expect(ask).toHaveBeenCalledOnce();
       expect([...world.kept.values()]).toEqual([body]);
     }));
+
+  it("fault: is not forgotten before that, though a thousand end after it", { timeout: 30_000 }, () =>
+    planted(async (planted) => {
+      const first = await bound(planted);
+      planted.meter.settle(noticed(first));
+      const later = { completedAt: noon + 2 * secondMs };
+      for (let others = 0; others < 1100; others++)
+        planted.meter.settle({ ...noticed(await bound(planted)), ...later });
+      expect(planted.meter.job(first)).toMatchObject({ status: "COMPLETED" });
+    }),
+  );
+});
+
+describe("fault: a job whose end was assumed since the alarm was late", () => {
+  it("is asked about nevertheless, by an object that woke since", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { ttlMs: 10 * secondMs });
+      world.now += hourMs;
+      expect(planted.meter.job(admission)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
+      world.ask = async () => done;
+      planted.evict();
+      await planted.ringUntil(() => planted.meter.job(admission)?.isAssumed === false);
+      expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${admission}`)).toBe(body);
+    }));
 });
 
 describe("a clock that is set back by an hour", () => {

@@ -5,7 +5,7 @@ import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
 import { ending, noon, request } from "./admissions.ts";
-import { newWorld, type World, wake, withMeter } from "./planted-meter.ts";
+import { newWorld, type World, withMeter } from "./planted-meter.ts";
 
 const secondMs = 1000;
 const hourMs = 3600 * secondMs;
