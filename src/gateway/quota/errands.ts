@@ -62,6 +62,7 @@ export class Errands {
     if (!asked) return "unknown";
     const { admission, upstreamId, first, isUnproven } = asked;
     const askedAt = this.#meter.clock();
+    const wasExpired = job.expiresAt <= askedAt;
     let text: Uint8Array | undefined;
     const keep = async (passing: ReadableStream<Uint8Array>) => {
       text = await this.#room.hold(passing, keptBytes);
@@ -75,7 +76,8 @@ export class Errands {
     const now = this.#meter.clock();
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
-    const isExpired = job.expiresAt <= askedAt;
+    // By its time and the clock of now, too: the clock may have been set back while the answer was awaited.
+    const isExpired = wasExpired && job.expiresAt <= now;
     if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
     else if (isExpired) this.#meter.endings.assume(admission, now);
     // What the upstream said before a retry was accepted says nothing of the job any more.

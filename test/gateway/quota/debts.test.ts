@@ -413,6 +413,20 @@ describe("a clock that is set back by an hour", () => {
       expect(isEnded(planted, admission)).toBe(false);
     }));
 
+  it("fault of torture: assumes the end of no job that the upstream is being asked about", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { ttlMs: 20 * secondMs });
+      world.ask = async () => {
+        setBack(planted);
+        world.ask = async () => done;
+        return "unreachable";
+      };
+      await planted.ringUntil(() => world.now < noon);
+      expect(isEnded(planted, admission)).toBe(false);
+      await planted.ringUntil(() => isEnded(planted, admission));
+      expect(planted.meter.job(admission)).toMatchObject({ status: "COMPLETED", isAssumed: false });
+    }));
+
   it("gives no more time to a job whose id is told after it", () =>
     planted(async (planted) => {
       const told = request({ ttlMs: 10 * 60 * secondMs });
