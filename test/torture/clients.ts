@@ -2,6 +2,7 @@
 import { isFinal } from "../../src/contract/states.ts";
 import { type Fate, fateOf, type Scenario } from "./chance.ts";
 import { add, type Operation } from "./counted.ts";
+import { history } from "./history.ts";
 import { KeyWatch } from "./key-watch.ts";
 import { chat } from "./operations/chat.ts";
 import { file } from "./operations/file.ts";
@@ -162,6 +163,7 @@ export class Clients {
     const { mayBreak = false, ...init } = how;
     const headers = { ...this.authorization(user), ...init.headers, ...plain };
     const sentAt = Date.now();
+    history.note(`client: ${method} ${path}`);
     try {
       const { status, headers: answered, body } = await fetch(this.url + path, { ...init, method, headers });
       const pieces: Uint8Array[] = [];
@@ -169,6 +171,7 @@ export class Clients {
       return this.judge({ status, headers: answered, bytes: Buffer.concat(pieces) }, `${method} ${path}`, sentAt);
     } catch (error) {
       add(this.answers, "broken exchange");
+      history.note(`client: ${method} ${path} was broken off: ${reasonOf(error)}`);
       // The end may have been in the answer that nobody got.
       this.toldEnds.add(handleIn(path));
       const isOwnDoing = init.signal?.aborted || mayBreak;
@@ -189,6 +192,7 @@ export class Clients {
     if (code === "UPSTREAM_DOWN") this.weather.down += 1;
     if (status >= 400 && code === "") this.faults.push(`${what} was refused with ${status} and no code`);
     if (status >= 500 && !this.#explains(code, sentAt)) this.faults.push(`${what} was answered with ${status} ${code}`);
+    history.note(`client: ${what} was answered with ${status} ${String(body["status"] ?? code)}`);
     if (status === 200) this.#hear(body, what);
     return { ...answer, body };
   }

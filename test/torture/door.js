@@ -14,11 +14,20 @@ Date.now = () => now() + wrong.clockMs;
 
 let calls = 0;
 
+/** For the history of a job. */
+function tell(what, args, answer) {
+  const answered = answer === undefined ? "" : ` → ${JSON.stringify(answer)}`;
+  console.log(
+    `${now()}${wrong.clockMs === 0 ? "" : ` (clock ${wrong.clockMs})`} ${what} ${JSON.stringify(args)}${answered}`,
+  );
+}
+
 /** Of the calls that are lost every second one is done all the same. */
-async function callObject(call) {
+async function callObject(call, method, args) {
   calls += 1;
   if (wrong.lostEvery === 0 || calls % wrong.lostEvery !== 0) return call();
   const isDone = (calls / wrong.lostEvery) % 2 === 0;
+  tell(`the call of ${method} is lost, ${isDone ? "and done" : "and not done"}`, args);
   if (isDone) await call();
   throw Object.assign(new Error("Network connection lost."), { retryable: true });
 }
@@ -28,7 +37,7 @@ function wrapStub(stub) {
     get(target, method) {
       const member = Reflect.get(target, method);
       if (typeof member !== "function" || method === "fetch") return member;
-      return (...args) => callObject(() => target[method](...args));
+      return (...args) => callObject(() => target[method](...args), String(method), args);
     },
   });
 }
@@ -69,12 +78,40 @@ function shiftAlarms(storage) {
   };
 }
 
+/** The calls of a meter that are told, each with what it answered. */
+const told = ["admit", "bind", "release", "doubt", "lookAgain", "settle", "notify", "lastWord", "job"];
+
+function tellCalls({ prototype }) {
+  for (const method of told) {
+    const call = prototype[method];
+    prototype[method] = function (...args) {
+      const answer = call.apply(this, args);
+      Promise.resolve(answer).then(
+        (said) => tell(method, args, said),
+        () => tell(`${method} failed`, args),
+      );
+      return answer;
+    };
+  }
+}
+
+function tellQuestions(meter) {
+  const { ask } = meter;
+  meter.ask = async (job, large) => {
+    const answer = await ask.call(meter, job, large);
+    tell("asked", job, answer);
+    return answer;
+  };
+}
+
 // biome-ignore lint/correctness/noUnusedVariables: what door.ts adds uses it.
 function tortured(Product) {
+  if (Product === product.UserMeter) tellCalls(Product);
   return class extends Product {
     constructor(ctx, env) {
       shiftAlarms(Object.getPrototypeOf(ctx.storage));
       super(ctx, wrapBindings(env));
+      if (Product === product.UserMeter) tellQuestions(this);
     }
   };
 }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { freePort } from "../support/serve-locally.ts";
 import { breakAnswer, refuseBefore, send, withKey } from "./broken-answers.ts";
 import { type Fate, fateOf, firstPicture } from "./chance.ts";
+import { history } from "./history.ts";
 import { answerChat } from "./hostile-chat.ts";
 import { sendPicture } from "./hostile-media.ts";
 import { upstreamKey } from "./key-watch.ts";
@@ -77,6 +78,7 @@ export class HostileUpstream {
     const hook = webhook === "" ? "" : new URL(webhook).pathname;
     const job = new TakenJob(this.seed, { id, n, model, hook, mediaOrigin: this.url });
     this.jobs.set(id, job);
+    history.note(`upstream: took ${id} (${fate.fault}), its hook is ${hook}, ${tellRun(job)}`);
     this.#notifyAtEnd(job);
     if (operation === "runsync") await pause(job.last.runsMs);
     await breakAnswer(response, fate.fault, job.describe(), n);
@@ -84,6 +86,7 @@ export class HostileUpstream {
 
   async #follow(response: ServerResponse, job: TakenJob, operation: string): Promise<void> {
     const draw = job.drawLook();
+    history.note(`upstream: ${operation} of ${job.id}, which is ${job.status}, draws ${draw.toFixed(3)}`);
     if (!this.calm && draw < 0.04) return void response.destroy();
     if (operation === "cancel") job.cancel();
     if (operation === "retry") return this.#retry(response, job, draw);
@@ -95,6 +98,7 @@ export class HostileUpstream {
     if (!job.retry()) return send(response, 400, { error: "not retryable" });
     this.#notifyAtEnd(job);
     const isLost = !this.calm && draw < 0.1;
+    history.note(`upstream: runs ${job.id} again, ${tellRun(job)}${isLost ? ", and its answer is lost" : ""}`);
     await breakAnswer(
       response,
       isLost ? "resets-late" : "none",
@@ -124,10 +128,15 @@ export class HostileUpstream {
       const body = notice === "says the key" && tries === 0 ? withKey(told, job.n) : told;
       const response = await fetch(this.gateway + job.hook, { method: "POST", body }).catch(() => undefined);
       await response?.arrayBuffer().catch(() => undefined);
+      history.note(`upstream: its notice of ${told} was answered with ${response?.status}`);
       if (response?.ok) return;
       await pause(noticePauseMs);
     }
   }
+}
+
+function tellRun({ last: { runsMs, ends, saysCost, costMicroUsd } }: TakenJob): string {
+  return `${ends} in ${runsMs} ms at ${saysCost ? costMicroUsd : "no said cost"}`;
 }
 
 interface Submission {

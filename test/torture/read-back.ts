@@ -4,11 +4,15 @@ import { eventually, inParallel } from "../support/serve-eventually.ts";
 import { nameOf } from "./audit.ts";
 import { fateOf } from "./chance.ts";
 import type { Accepted, Clients } from "./clients.ts";
+import { history } from "./history.ts";
+import type { TakenJob } from "./taken-job.ts";
 import type { WebhookReceiver } from "./webhook-receiver.ts";
 
 const atOnce = 16;
 const answersWithinMs = 20_000;
 const gone = "404";
+/** Each has some hundred lines. */
+const mostHistories = 5;
 
 /** Answers with how each was answered that nobody was told the end of. */
 export async function readBack(
@@ -29,18 +33,48 @@ export async function readBack(
   return answers;
 }
 
-/** With what the books say of those that are lost. */
-export function auditReadBack(answers: ReadonlyMap<string, string>, rows: readonly Job[]): string[] {
-  const byAdmission = new Map(rows.map((row) => [row.admission, row]));
-  const lost = [...answers].filter(([, answer]) => answer === gone || answer.startsWith("IN_"));
-  console.log(
-    `${answers.size - lost.length} of ${answers.size} jobs that nobody was told the end of were read days later`,
-  );
-  return lost.map(([handle, answer]) => {
-    const row = byAdmission.get(admissionOf(handle));
-    const name = row ? nameOf(row) : `${handle}, of which the books know nothing,`;
-    return `nobody was told the end of ${name}, and days later it is answered with ${answer}`;
+interface ReadBack {
+  readonly handle: string;
+  readonly answer: string;
+  /** As the upstream knows it; undefined where it never had the job. */
+  readonly truth: string | undefined;
+  /** Of the job and its retries. */
+  readonly rows: readonly Job[];
+}
+
+/** With what the books say of those that are lost, or answered with what is not true. */
+export function auditReadBack(
+  answers: ReadonlyMap<string, string>,
+  rows: readonly Job[],
+  taken: ReadonlyMap<string, TakenJob>,
+): string[] {
+  const read = [...answers].map(([handle, answer]): ReadBack => {
+    const first = admissionOf(handle);
+    const chain = rows.filter(({ admission, retryOf }) => admission === first || retryOf === first);
+    return { handle, answer, truth: taken.get(upstreamIdOf(handle))?.status, rows: chain };
   });
+  const lost = read.filter((one) => !isTrue(one));
+  console.log(
+    `${read.length - lost.length} of ${read.length} jobs that nobody was told the end of were read days later`,
+  );
+  for (const one of lost.slice(0, mostHistories)) tellHistory(one);
+  return lost.map(({ handle, answer, truth, rows: [row] }) => {
+    const name = row ? nameOf(row) : `${handle}, of which the books know nothing,`;
+    return `nobody was told ${truth ?? "the end"} of ${name}, and days later it is answered with ${answer}`;
+  });
+}
+
+/** Where the upstream was away when a job's time was over, its end was assumed. */
+function isTrue({ answer, truth = answer, rows }: ReadBack): boolean {
+  if (answer === gone || answer.startsWith("IN_")) return false;
+  return answer === truth || rows.some(({ assumed, status }) => assumed === 1 && status === answer);
+}
+
+/** All that is known of a job and its retries. */
+function tellHistory({ handle, rows }: ReadBack): void {
+  for (const row of rows) console.error(`ROW ${JSON.stringify(row)}`);
+  const names = [upstreamIdOf(handle), admissionOf(handle), ...rows.map(({ admission }) => admission)];
+  for (const entry of history.of(names)) console.error(`  ${entry}`);
 }
 
 async function answerOf(clients: Clients, job: Accepted): Promise<string> {
@@ -51,6 +85,8 @@ async function answerOf(clients: Clients, job: Accepted): Promise<string> {
   });
   return answered.catch(() => gone);
 }
+
+const upstreamIdOf = (handle: string) => (handle.split(".").at(-3) ?? "").replace(/^sync-/, "");
 
 /** A handle is `<ref>.<admission>.<mac>`. */
 export const admissionOf = (handle: string) => handle.split(".").at(-2) ?? "";

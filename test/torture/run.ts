@@ -12,6 +12,7 @@ import { add, tell, tooSeldom } from "./counted.ts";
 import type { Disturbance } from "./disturbance.ts";
 import { disturbancesOf } from "./disturbances.ts";
 import { tortureDoor } from "./door.ts";
+import { history } from "./history.ts";
 import { HostileUpstream } from "./hostile-upstream.ts";
 import { KeyWatch } from "./key-watch.ts";
 import { readLeftovers } from "./leftovers.ts";
@@ -55,7 +56,10 @@ const served: ServeOptions = {
   storesAt: Object.fromEntries(stores.map(({ store, address }) => [store, address])),
 };
 const server = await Server.start(served);
-server.onLine = (line) => watch.look("a line of the log", line);
+server.onLine = (line) => {
+  watch.look("a line of the log", line);
+  history.note(`log: ${line}`);
+};
 upstream.gateway = server.url;
 let faults: readonly string[] = [];
 try {
@@ -100,7 +104,7 @@ async function torture(): Promise<string[]> {
   const audited = [
     ...audit(books, { ...upstream, handed: clients.handed, ended }),
     ...auditWebhooks(rows, receiver.told),
-    ...auditReadBack(read, rows),
+    ...auditReadBack(read, rows, upstream.jobs),
     ...auditOwed(rows, receiver.told, seed),
     ...(await auditUploads(server.disk, clients.uploads)),
   ];

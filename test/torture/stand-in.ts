@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Store } from "../support/serve-config.ts";
 import { freePort } from "../support/serve-locally.ts";
+import { history } from "./history.ts";
 import type { KeyWatch } from "./key-watch.ts";
 import { listenAgain } from "./listen.ts";
 import { pause, readBytes } from "./pace.ts";
@@ -71,6 +72,8 @@ export class StandIn {
     this.#calls += 1;
     if (this.#trouble === "is slow") await pause((this.#calls % 4) * (slowestMs / 4));
     const isWrite = request.method === "PUT" || request.method === "DELETE";
+    const what = `${this.store}: ${request.method} ${decodeURIComponent(request.url ?? "")}`;
+    history.note(`${what} ${this.takesNothing ? "(takes nothing)" : (this.#trouble ?? "")} ${beginOf(body)}`);
     if (this.takesNothing && isWrite) return void response.writeHead(429).end();
     // Half of what fails was done all the same.
     if (this.#trouble === "fails" && this.#calls % 2 === 0) return void response.writeHead(500).end();
@@ -80,6 +83,11 @@ export class StandIn {
     if (this.#trouble === "fails") return void response.writeHead(500).end();
     response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(bytes);
   }
+}
+
+/** Of what is no text as well. */
+function beginOf(body: Buffer): string {
+  return body.subarray(0, 200).toString("latin1");
 }
 
 const nameOf: Readonly<Record<Store, string>> = { kv: "a value of KV", r2: "a value of R2", cache: "the cache" };

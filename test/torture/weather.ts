@@ -1,4 +1,5 @@
 // What is wrong with the gateway's surroundings at the moment, and what an answer may be excused by.
+import { history } from "./history.ts";
 
 /** How long after a kill an answer may still be its fault. */
 const excusedMs = 5_000;
@@ -22,11 +23,13 @@ export class Weather {
   readonly #endedAt = new Map<Afflicted, number>();
 
   beginTrouble(what: string, afflicts: Afflicted): void {
+    history.noteForAll(`trouble: ${what}`);
     this.#under.set(afflicts, (this.#under.get(afflicts) ?? 0) + 1);
     this.troubles.set(what, (this.troubles.get(what) ?? 0) + 1);
   }
 
   endTrouble(afflicts: Afflicted): void {
+    history.noteForAll(`trouble of ${afflicts} is over`);
     this.#under.set(afflicts, (this.#under.get(afflicts) ?? 0) - 1);
     this.#endedAt.set(afflicts, Date.now());
   }
