@@ -31,6 +31,12 @@ export interface SendingMeter {
   readonly send: Send;
 }
 
+/** What was asked about, and when: the first and the newest of its chain at that moment. */
+interface Asked extends Pick<Ending, "admission" | "upstreamId" | "askedAt" | "isUnproven"> {
+  readonly first: string;
+  readonly newest: string | undefined;
+}
+
 export class Errands {
   readonly #env: Env;
   readonly #meter: SendingMeter;
@@ -62,6 +68,7 @@ export class Errands {
     if (!asked) return "unknown";
     const { admission, upstreamId, first, isUnproven } = asked;
     const askedAt = this.#meter.clock();
+    const { newest } = this.#meter.endings.lastWord(admission);
     const wasExpired = job.expiresAt <= askedAt;
     let text: Uint8Array | undefined;
     const keep = async (passing: ReadableStream<Uint8Array>) => {
@@ -72,7 +79,7 @@ export class Errands {
     const answer = await asking.catch(() => "unreachable" as const);
     const isTaken =
       typeof answer !== "object" ||
-      (await this.#settleAnswer(answer, first, { admission, upstreamId, askedAt, isUnproven }, text));
+      (await this.#settleAnswer(answer, { admission, upstreamId, first, newest, askedAt, isUnproven }, text));
     const now = this.#meter.clock();
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
@@ -92,11 +99,10 @@ export class Errands {
       : { model, upstreamId, owner, admission, first, isUnproven: isUnproven(job) };
   }
 
-  /** False where the answer is of a run before an accepted retry. */
+  /** False where a retry was accepted since: the answer is of the run before it. */
   async #settleAnswer(
     answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
-    first: string,
-    asked: Pick<Ending, "admission" | "upstreamId" | "askedAt" | "isUnproven">,
+    { first, newest, ...asked }: Asked,
     text: Uint8Array | undefined,
   ): Promise<boolean> {
     const { status, costMicroUsd, completedAt, body, isTaken } = answer;
@@ -105,15 +111,19 @@ export class Errands {
     // name that only a handle with this very id leads to.
     const media = asked.isUnproven ? undefined : answer.media;
     const { endings, clock } = this.#meter;
+    // By the rows, and not by the clock, which may have been set meanwhile.
+    const isPassed = () => endings.lastWord(asked.admission).newest !== newest;
     const seenAt = clock();
     const run = endings.runOf({ ...asked, status }, seenAt);
-    if (run === undefined) return false;
+    if (run === undefined || isPassed()) return false;
     // A list of the owner's jobs names a retry by its own admission, too.
     const names = asked.isUnproven ? [provenName(asked)] : resultNames([first, asked.admission], run);
     const unkept = told === undefined ? [] : await keepUnder(this.#env.IMAGES, names, { run, body: told });
-    // A retry may have been accepted while KV was written.
     const now = clock();
-    if (endings.runOf({ ...asked, status }, now) !== run) return this.#settleAnswer(answer, first, asked, text);
+    if (isPassed()) return false;
+    // Or the row of a retry has come or gone that the upstream never accepted.
+    if (endings.runOf({ ...asked, status }, now) !== run)
+      return this.#settleAnswer(answer, { first, newest, ...asked }, text);
     const { wantsNotice, admission } = endings.settle(
       { ...asked, status, costMicroUsd, seenAt, completedAt, media },
       now,

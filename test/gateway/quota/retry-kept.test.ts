@@ -111,6 +111,29 @@ describe("fault of torture: the alarm has asked about a failed run, and a retry 
     }));
 });
 
+describe("fault of torture: a retry is accepted while the alarm asks about the run before it", () => {
+  it.each([
+    ["by the right clock", 0],
+    ["by a clock that was set back meanwhile", -hourMs],
+    ["by a clock that was set ahead meanwhile", hourMs],
+  ])("and is not ended by that answer: %s", (_, stepMs) =>
+    withMeter(world, async (meter) => {
+      const first = await accepted(meter);
+      let retry = "";
+      world.ask = async () => {
+        world.now += stepMs + 1;
+        retry = await accepted(meter, retryOf(first));
+        world.now += 1 - stepMs;
+        return says("TIMED_OUT");
+      };
+      world.now += 10 * 60 * secondMs;
+      await meter.alarm();
+      expect(meter.job(retry)).toMatchObject({ status: "IN_QUEUE", endedAt: null });
+      expect(world.kept.size).toBe(0);
+    }),
+  );
+});
+
 describe("fault of torture: a notice told of a retry's end", () => {
   const untold = async (meter: UserMeter) => {
     const first = await accepted(meter);
