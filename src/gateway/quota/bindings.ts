@@ -24,10 +24,20 @@ export class Bindings {
     const job = this.#stores.jobs.find(admission);
     if (!job || isOfAnother(job, upstreamId)) return;
     if (job.guessed === 1) this.#stores.transaction(() => this.#prove(job, upstreamId, now));
-    if (job.boundAt !== null) return;
+    if (job.boundAt !== null) {
+      this.#acceptEnded(job, now);
+      return;
+    }
     const isAlone = job.idempotencyKey === null && job.retryOf === null && job.endedAt === null;
     if (isAlone) this.#stores.single(() => this.#bind(job, upstreamId, now));
     else this.#stores.transaction(() => this.#bindAtLast(job, upstreamId, now));
+  }
+
+  /** What ended the retry before the relay told that it was accepted may have been the end of the run before it. */
+  #acceptEnded({ admission, retryOf, endedAt }: Job, now: number): void {
+    const { debts } = this.#stores;
+    if (retryOf === null || endedAt === null || debts.owes(admission, "untold")) return;
+    this.#stores.transaction(() => debts.owe(admission, "untold", now, now));
   }
 
   /** Where its end was assumed before its id was known, the truth can be asked for now. */

@@ -134,6 +134,23 @@ describe("fault of torture: a retry is accepted while the alarm asks about the r
   );
 });
 
+describe("a retry that the alarm asks about before the upstream has accepted it", () => {
+  it("is asked about again once it is accepted: the answer was of the run before it", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      told(meter, first, "TIMED_OUT");
+      const retry = request(retryOf(first));
+      await meter.admit(retry);
+      world.ask = async () => says("TIMED_OUT");
+      await ringUntil(meter, state, () => meter.job(retry.admission)?.endedAt !== null);
+      meter.bind([{ admission: retry.admission, upstreamId }]);
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => meter.job(retry.admission)?.status === "COMPLETED");
+      expect(meter.job(retry.admission)).toMatchObject({ costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+});
+
 describe("fault of torture: a notice told of a retry's end", () => {
   const untold = async (meter: UserMeter) => {
     const first = await accepted(meter);
