@@ -37,7 +37,7 @@ interface ReadBack {
   readonly handle: string;
   readonly answer: string;
   /** As the upstream knows it; undefined where it never had the job. */
-  readonly truth: string | undefined;
+  readonly truth: TakenJob | undefined;
   /** Of the job and its retries. */
   readonly rows: readonly Job[];
 }
@@ -51,7 +51,7 @@ export function auditReadBack(
   const read = [...answers].map(([handle, answer]): ReadBack => {
     const first = admissionOf(handle);
     const chain = rows.filter(({ admission, retryOf }) => admission === first || retryOf === first);
-    return { handle, answer, truth: taken.get(upstreamIdOf(handle))?.status, rows: chain };
+    return { handle, answer, truth: taken.get(upstreamIdOf(handle)), rows: chain };
   });
   const lost = read.filter((one) => !isTrue(one));
   console.log(
@@ -60,14 +60,19 @@ export function auditReadBack(
   for (const one of lost.slice(0, mostHistories)) tellHistory(one);
   return lost.map(({ handle, answer, truth, rows: [row] }) => {
     const name = row ? nameOf(row) : `${handle}, of which the books know nothing,`;
-    return `nobody was told ${truth ?? "the end"} of ${name}, and days later it is answered with ${answer}`;
+    return `nobody was told ${truth?.status ?? "the end"} of ${name}, and days later it is answered with ${answer}`;
   });
 }
 
-/** Where the upstream was away when a job's time was over, its end was assumed. */
-function isTrue({ answer, truth = answer, rows }: ReadBack): boolean {
+/**
+ * Where the upstream was away when a job's time was over, its end was assumed. Of a retry that came to nothing the result
+ * of an earlier run is as good.
+ */
+function isTrue({ answer, truth, rows }: ReadBack): boolean {
   if (answer === gone || answer.startsWith("IN_")) return false;
-  return answer === truth || rows.some(({ assumed, status }) => assumed === 1 && status === answer);
+  if (truth === undefined || answer === truth.status) return true;
+  const hasMade = answer === "COMPLETED" && truth.runs.some(({ ends, cancelled }) => ends === answer && !cancelled);
+  return hasMade || rows.some(({ assumed, status }) => assumed === 1 && status === answer);
 }
 
 /** All that is known of a job and its retries. */
