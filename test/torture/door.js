@@ -14,12 +14,16 @@ Date.now = () => now() + wrong.clockMs;
 
 let calls = 0;
 
+/** Of what every admission says of its caller nothing is worth a line. */
+const untold = new Set(["plans", "bearer", "plan", "planFrom", "quota", "media"]);
+const inShort = (value) => JSON.stringify(value, (key, member) => (untold.has(key) ? undefined : member));
+const mostCharacters = 300;
+
 /** For the history of a job. */
 function tell(what, args, answer) {
-  const answered = answer === undefined ? "" : ` → ${JSON.stringify(answer)}`;
-  console.log(
-    `${now()}${wrong.clockMs === 0 ? "" : ` (clock ${wrong.clockMs})`} ${what} ${JSON.stringify(args)}${answered}`,
-  );
+  const clock = wrong.clockMs === 0 ? "" : `(clock ${wrong.clockMs}) `;
+  const answered = answer === undefined ? "" : ` → ${inShort(answer).slice(0, mostCharacters)}`;
+  console.log(`${clock}${what} ${inShort(args).slice(0, mostCharacters)}${answered}`);
 }
 
 /** Of the calls that are lost every second one is done all the same. */
