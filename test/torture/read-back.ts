@@ -65,14 +65,16 @@ export function auditReadBack(
 }
 
 /**
- * Where the upstream was away when a job's time was over, its end was assumed. Of a retry that came to nothing the result
- * of an earlier run is as good.
+ * Where the upstream was away when a job's time was over, or its id was lost with the process, its end was assumed; of what
+ * has joined another's the books mark nothing, since it pays nothing. Of a retry that came to nothing the result of an
+ * earlier run is as good.
  */
 function isTrue({ answer, truth, rows }: ReadBack): boolean {
   if (answer === gone || answer.startsWith("IN_")) return false;
   if (truth === undefined || answer === truth.status) return true;
   const hasMade = answer === "COMPLETED" && truth.runs.some(({ ends, cancelled }) => ends === answer && !cancelled);
-  return hasMade || rows.some(({ assumed, status }) => assumed === 1 && status === answer);
+  const mayBeAssumed = ({ assumed, operation }: Job) => assumed === 1 || operation === "joined";
+  return hasMade || rows.some((row) => mayBeAssumed(row) && row.status === answer);
 }
 
 /** All that is known of a job and its retries. */
