@@ -1,8 +1,8 @@
 // What every deployment has: the door in front of every route, the document of all routes, and the answers where there is none.
-import { Hono, type MiddlewareHandler } from "hono";
+import { Hono } from "hono";
 import * as z from "zod";
 import { type Operation, openApi } from "./contract/operation.ts";
-import { describeFault } from "./door.ts";
+import { type Door, describeFault, type Worker } from "./door.ts";
 import { Problem } from "./errors.ts";
 import type { AppContext, AppEnv } from "./http/exchange.ts";
 import { refuse } from "./http/refusals.ts";
@@ -12,28 +12,31 @@ import { once } from "./isolate/once.ts";
 // biome-ignore lint/suspicious/noExplicitAny: a wing's environment is its own.
 type Wing = Hono<any>;
 
+export interface Composed extends Worker {
+  /** As Hono has them. */
+  readonly mounted: Hono["routes"];
+}
+
 /** The wings in order, and the routes that they consist of. */
 export function compose(
-  door: MiddlewareHandler<AppEnv>,
+  door: Door,
   wings: readonly Wing[],
   routes: readonly Pick<Route<AppEnv>, "operation">[],
-): Hono<AppEnv> {
+): Composed {
   const app = new Hono<AppEnv>();
   const document = once(() => {
     const operations = [...ownOperations(), ...routes.map(({ operation }) => operation)];
     return openApi(operations, { title: "Sluice", version: "0.1.0" });
   });
-  app.use(door);
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/openapi.json", (c) => c.json(document()));
   for (const wing of wings) app.route("/", wing);
-  app.notFound((c) => refuse(noRoute(app, c), c.get("exchange")));
-  app.onError((error, c) => {
-    if (!(error instanceof Problem))
-      console.error(describeFault(error, c.get("exchange"), c.get("config")?.local === true));
-    return refuse(error, c.get("exchange"));
+  app.notFound((c) => refuse(noRoute(app, c), c.env.exchange));
+  app.onError((error, { env: { exchange, config } }) => {
+    if (!(error instanceof Problem)) console.error(describeFault(error, exchange, config.local));
+    return refuse(error, exchange);
   });
-  return app;
+  return { ...door(app), mounted: app.routes };
 }
 
 const ownOperations = (): Operation[] => [

@@ -1,51 +1,67 @@
-// What stands in front of every route, in one middleware: settings, request id, CORS, security headers, the log line.
-import type { MiddlewareHandler } from "hono";
-import { matchedRoutes } from "hono/route";
-import { type Reading, readConfig } from "./config.ts";
+// What stands in front of every route: settings, request id, CORS, security headers, the log line. It is a function around
+// the routes, and none of Hono's middleware: so Hono calls one handler for most requests, and no chain.
+import type { Hono } from "hono";
+import { type Config, type Fault, type Reading, readConfig } from "./config.ts";
 import { framesOf, Problem } from "./errors.ts";
+import type { HttpCall } from "./http/call.ts";
 import { letGo } from "./http/client-body.ts";
 import { allowOrigin, answerPreflight } from "./http/cors.ts";
-import type { AppContext, AppEnv, Exchange } from "./http/exchange.ts";
+import { type AppEnv, type Exchange, type Incoming, newExchange } from "./http/exchange.ts";
 import { refuse } from "./http/refusals.ts";
 import { serverTiming } from "./http/server-timing.ts";
 import { memoizeBy } from "./isolate/memoize-by.ts";
 import { Reminder } from "./isolate/reminder.ts";
 
+/** As the runtime calls it. */
+export interface Worker {
+  fetch(request: Request, env: Env, ctx: HttpCall["ctx"]): Promise<Response>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: whose call a route takes is its own.
+type Routes = Pick<Hono<AppEnv & { Variables: any }>, "fetch" | "router">;
+
+export type Door = (routes: Routes) => Worker;
+
 const misconfigured = new Problem("MISCONFIGURED", "The deployment is misconfigured. Its log says which setting.");
 
 export const doorFor =
-  (read: (env: Env) => Reading): MiddlewareHandler<AppEnv> =>
-  async (c, next) => {
-    const exchange: Exchange = { requestId: crypto.randomUUID(), startedAt: Date.now(), errorShape: "superset" };
-    c.set("exchange", exchange);
-    const reading = read(c.env);
-    if (!reading.ok) {
-      c.res = refuse(misconfigured, exchange);
-      if (reminderOf(c.env).isDue(exchange.startedAt)) {
-        const { requestId } = exchange;
-        console.error(JSON.stringify({ requestId, code: misconfigured.code, faults: reading.faults }));
-      }
-    } else {
-      c.set("config", reading.config);
-      const { allowedOrigins } = reading.config;
-      if (c.req.method === "OPTIONS") {
-        c.res = answerPreflight(c.req.raw, allowedOrigins);
-      } else {
-        await next();
-        const page = c.req.header("Origin") ?? null;
-        const mayRead = allowOrigin(c.res.headers, page, allowedOrigins);
-        // The setting may change: a page that is let in later must not meet the answer that it could not read.
-        if (page !== null && !mayRead) exchange.isPublic = false;
-      }
-    }
-    const { status } = c.res;
-    const unread = letGo(c.req.raw, status >= 400);
-    if (unread) await unread;
-    finish(c.res.headers, status, exchange, c.req.url);
-    const log = () => console.log(logLine(c, exchange, status));
-    if (exchange.logAfter) c.executionCtx.waitUntil(exchange.logAfter.then(log, log));
-    else log();
-  };
+  (read: (env: Env) => Reading): Door =>
+  (routes) => ({
+    async fetch(request, env, ctx) {
+      const exchange = newExchange();
+      const reading = read(env);
+      const response = reading.ok
+        ? await answer(routes, request, { bindings: env, config: reading.config, exchange }, ctx)
+        : refuseAll(reading.faults, env, exchange);
+      const { status, headers } = response;
+      const unread = letGo(request, status >= 400);
+      if (unread) await unread;
+      finish(headers, status, exchange, request.url);
+      const config = reading.ok ? reading.config : undefined;
+      const log = () => console.log(logLine(request, status, exchange, { routes, config, env }));
+      if (exchange.logAfter) ctx.waitUntil(exchange.logAfter.then(log, log));
+      else log();
+      return response;
+    },
+  });
+
+async function answer(routes: Routes, request: Request, incoming: Incoming, ctx: HttpCall["ctx"]): Promise<Response> {
+  const { allowedOrigins } = incoming.config;
+  if (request.method === "OPTIONS") return answerPreflight(request, allowedOrigins);
+  const response = await routes.fetch(request, incoming, ctx);
+  const page = request.headers.get("Origin");
+  const mayRead = allowOrigin(response.headers, page, allowedOrigins);
+  // The setting may change: a page that is let in later must not meet the answer that it could not read.
+  if (page !== null && !mayRead) incoming.exchange.isPublic = false;
+  return response;
+}
+
+function refuseAll(faults: readonly Fault[], env: Env, exchange: Exchange): Response {
+  if (reminderOf(env).isDue(exchange.startedAt)) {
+    console.error(JSON.stringify({ requestId: exchange.requestId, code: misconfigured.code, faults }));
+  }
+  return refuse(misconfigured, exchange);
+}
 
 /** An isolate names its wrong settings so often: health checks go on asking. */
 const remindEveryMs = 60_000;
@@ -75,16 +91,34 @@ function keepNowhere(headers: Headers): void {
   headers.delete("Cloudflare-CDN-Cache-Control");
 }
 
+/** Whose line it is; the config is missing where the deployment is misconfigured. */
+interface Served {
+  readonly routes: Routes;
+  readonly config: Config | undefined;
+  readonly env: Env;
+}
+
 /** Never a body, a key, an `s3Config` or a query string: only what is named here. */
-function logLine(c: AppContext, exchange: Exchange, status: number): string {
-  const { requestId, owner, model, operation, code, job, cache, costMicroUsd, startedAt } = exchange;
+function logLine(request: Request, status: number, exchange: Exchange, { routes, config, env }: Served): string {
+  const {
+    requestId,
+    route = routeOf(routes, request),
+    owner,
+    model,
+    operation,
+    code,
+    job,
+    cache,
+    costMicroUsd,
+    startedAt,
+  } = exchange;
   return JSON.stringify({
     requestId,
     owner,
-    method: c.req.method,
-    route: routeOf(c),
+    method: request.method,
+    route,
     // A path may carry the key of a picture or of a hook: it is for the developer's own terminal.
-    path: (c.get("config")?.local ?? c.env.LOCAL === "true") ? new URL(c.req.url).pathname : undefined,
+    path: (config?.local ?? env.LOCAL === "true") ? new URL(request.url).pathname : undefined,
     model,
     operation,
     status,
@@ -93,7 +127,7 @@ function logLine(c: AppContext, exchange: Exchange, status: number): string {
     ms: Date.now() - startedAt,
     cost: costMicroUsd === undefined ? undefined : costMicroUsd / 1e6,
     cache,
-    inner: isInner(c) || undefined,
+    inner: isInner(request, config) || undefined,
   });
 }
 
@@ -101,13 +135,14 @@ function logLine(c: AppContext, exchange: Exchange, status: number): string {
  * The embedded platform calls the Worker. The network says of each other request where it comes from, which is read
  * nowhere else: reading it costs more than the rest of the line.
  */
-function isInner(c: AppContext): boolean {
-  return c.get("config")?.upstream.kind === "embedded" && c.req.raw.cf === undefined;
+function isInner(request: Request, config: Config | undefined): boolean {
+  return config?.upstream.kind === "embedded" && request.cf === undefined;
 }
 
-/** The pattern that matched, as `/v2/:model/run`. Middleware, which is mounted for every method, is no route. */
-function routeOf(c: AppContext): string | undefined {
-  return matchedRoutes(c).find(({ method }) => method !== "ALL")?.path;
+/** Of what was refused before its route was asked. Middleware, which is mounted for every method, is no route. */
+function routeOf({ router }: Routes, { method, url }: Request): string | undefined {
+  const matched = router.match(method === "HEAD" ? "GET" : method, new URL(url).pathname)[0];
+  return matched.map(([[, route]]) => route).find(({ method }) => method !== "ALL")?.path;
 }
 
 /** What an unknown error leaves in the log. Its message may name a value, so it is for the developer's own terminal. */

@@ -1,9 +1,11 @@
 // What stands in front of every route: request id, CORS, security headers, the log line, the misconfigured deploy.
+import { createExecutionContext } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { app } from "../src/app.ts";
 import { describeFault } from "../src/door.ts";
 import { amount } from "./support/amount.ts";
+import { isolate } from "./support/callers.ts";
 import { call, origin, type Settings } from "./support/front-door.ts";
 import { watchLog } from "./support/log-lines.ts";
 import { expectProblem, readProblem } from "./support/problems.ts";
@@ -37,7 +39,8 @@ describe("every answer", () => {
   });
 
   it("asks for https only where it is served by https", async () => {
-    const response = await app.request("http://localhost:8787/healthz", {}, { ...deployedSettings });
+    const env = isolate(deployedSettings);
+    const response = await app.fetch(new Request("http://localhost:8787/healthz"), env, createExecutionContext());
     expect(response.status).toBe(200);
     expect(response.headers.has("Strict-Transport-Security")).toBe(false);
   });

@@ -4,6 +4,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { describe, expect, it, vi } from "vitest";
 import { app } from "../src/app.ts";
 import { FakeUpstream, json, model } from "./gateway/jobs/fake-upstream.ts";
+import { isolate } from "./support/callers.ts";
 import { call } from "./support/front-door.ts";
 import { watchLog } from "./support/log-lines.ts";
 import { deployedSettings, testSettings } from "./support/settings.ts";
@@ -234,7 +235,7 @@ describe("the line of an answer that goes on after its head", () => {
 describe("a wrong setting", () => {
   it("is named once a minute, however often the gateway is asked", async () => {
     const log = watchLog();
-    const env = { ...deployedSettings, BUDGET_DAY_USD: "much", JWKS_URL: "https://id.example.com/keys" };
+    const env = isolate({ ...deployedSettings, BUDGET_DAY_USD: "much", JWKS_URL: "https://id.example.com/keys" });
     const ask = async (at: number) => {
       vi.setSystemTime(at);
       return app.fetch(new Request("https://gateway.example.com/healthz"), env, createExecutionContext());

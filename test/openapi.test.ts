@@ -29,7 +29,7 @@ const methods = ["get", "post", "put", "patch", "delete"];
 
 /** Hono writes `/models/:model{[a-z]+}`, OpenAPI `/models/{model}`. Middleware is mounted for every method and is no route. */
 function mountedRoutes(): string[] {
-  const routes = app.routes.filter(({ method }) => method !== "ALL");
+  const routes = app.mounted.filter(({ method }) => method !== "ALL");
   return routes.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)(\{[^}]*\})?/g, "{$1}")}`);
 }
 

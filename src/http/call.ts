@@ -7,7 +7,7 @@ import { type Step, timed } from "./server-timing.ts";
 /** The environment of routes whose guards and handlers take a call. */
 export interface CallEnv<C> {
   Bindings: AppEnv["Bindings"];
-  Variables: AppEnv["Variables"] & { call: C };
+  Variables: { call: C };
 }
 
 export class HttpCall {
@@ -20,14 +20,15 @@ export class HttpCall {
   readonly config: Config;
   readonly exchange: Exchange;
 
-  constructor(c: Pick<Context<AppEnv>, "req" | "env" | "executionCtx" | "get">) {
+  constructor(c: Pick<Context<AppEnv>, "req" | "env" | "executionCtx">) {
+    const { bindings, config, exchange } = c.env;
     this.request = c.req.raw;
     this.path = c.req.path;
     this.params = c.req.param();
-    this.env = c.env;
+    this.env = bindings;
     this.ctx = c.executionCtx;
-    this.config = c.get("config");
-    this.exchange = c.get("exchange");
+    this.config = config;
+    this.exchange = exchange;
   }
 
   /** Work that the answer waits for. */

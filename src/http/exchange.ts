@@ -9,6 +9,8 @@ export interface Exchange {
   readonly startedAt: number;
   /** Whose errors the caller reads. */
   errorShape: "superset" | "openai" | "management";
+  /** The pattern of the route that answers, as `/v2/:model/run`. */
+  route?: string;
   owner?: string;
   model?: string;
   operation?: string;
@@ -26,9 +28,19 @@ export interface Exchange {
   logAfter?: Promise<unknown>;
 }
 
+export function newExchange(): Exchange {
+  return { requestId: crypto.randomUUID(), startedAt: Date.now(), errorShape: "superset" };
+}
+
+/** What the door hands to the routes, where Hono has the bindings alone. */
+export interface Incoming {
+  readonly bindings: Env;
+  readonly config: Config;
+  readonly exchange: Exchange;
+}
+
 export interface AppEnv {
-  Bindings: Env;
-  Variables: { config: Config; exchange: Exchange };
+  Bindings: Incoming;
 }
 
 export type AppContext = Context<AppEnv>;

@@ -1,12 +1,12 @@
 // One statement a route: its method, path, schemas, errors, guards and handler. Hono and OpenAPI are both made of it.
 import { zValidator } from "@hono/zod-validator";
-import type { Context, Hono, Env as HonoEnv } from "hono";
+import type { Context, Hono } from "hono";
 import type * as z from "zod";
 import type { Operation } from "../contract/operation.ts";
 import type { ErrorCode } from "../errors.ts";
 import { once } from "../isolate/once.ts";
 import { bodyErrors } from "./body-problem.ts";
-import type { AppContext } from "./exchange.ts";
+import type { AppEnv } from "./exchange.ts";
 import { orRefuse } from "./refusals.ts";
 import { readSmallJson } from "./small-body.ts";
 
@@ -45,14 +45,14 @@ export function pass<C>(guards: readonly GuardOf<C>[], call: C, from = 0): Promi
   return undefined;
 }
 
-export interface Route<E extends HonoEnv> {
+export interface Route<E extends AppEnv> {
   readonly operation: Operation;
   readonly mount: (app: Hono<E>) => void;
 }
 
 /** One handler of Hono's for each route: a middleware for each check would cost more than the check. */
 export function route<
-  E extends HonoEnv,
+  E extends AppEnv,
   C,
   P extends Schema = undefined,
   Q extends Schema = undefined,
@@ -68,10 +68,12 @@ export function route<
   const paramsOf = params && checked("param", params);
   const queryOf = query && unlessUnsaid(query, checked("query", query));
   const answer = async (c: Context<E>): Promise<Response> => {
+    const { exchange } = c.env;
+    exchange.route = path;
     const call = callOf(c);
     const waiting = pass(guards, call);
     if (waiting) await waiting;
-    if (cache === "public") (c as unknown as AppContext).get("exchange").isPublic = true;
+    if (cache === "public") exchange.isPublic = true;
     const said = {
       params: paramsOf && (await paramsOf(c)),
       query: queryOf && (await queryOf(c)),

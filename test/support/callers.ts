@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { Hono } from "hono";
 import { app } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
-import { door } from "../../src/door.ts";
+import { door, type Worker } from "../../src/door.ts";
 import type { ErrorCode } from "../../src/errors.ts";
 import type { GatewayEnv } from "../../src/gateway/call.ts";
 import { gatewayRoute } from "../../src/gateway/gateway-route.ts";
@@ -26,7 +26,6 @@ export function configOf(settings: object = {}) {
 
 /** Guarded as a model's routes are; it answers with the principal. */
 const probe = new Hono<GatewayEnv>();
-probe.use(door);
 const stated = { summary: "Who calls", access: "user" } as const;
 for (const { mount } of [
   gatewayRoute(
@@ -41,7 +40,8 @@ for (const { mount } of [
   ),
 ])
   mount(probe);
-probe.onError((error, c) => refuse(error, c.get("exchange")));
+probe.onError((error, c) => refuse(error, c.env.exchange));
+const guardedProbe = door(probe);
 
 export const statusPath = "/v2/painter/status/job-1";
 
@@ -55,7 +55,7 @@ export async function askWith(
   path = statusPath,
   method = "GET",
 ): Promise<Response> {
-  return deliver(probe, within, new Request(`https://gateway.example.com${path}`, { method, headers }));
+  return deliver(guardedProbe, within, new Request(`https://gateway.example.com${path}`, { method, headers }));
 }
 
 export async function send(
@@ -72,7 +72,7 @@ export async function send(
   return deliver(app, within, request);
 }
 
-async function deliver(to: Hono<GatewayEnv> | typeof app, within: Env, request: Request): Promise<Response> {
+async function deliver(to: Worker, within: Env, request: Request): Promise<Response> {
   const ctx = createExecutionContext();
   const response = await to.fetch(request, within, ctx);
   await waitOnExecutionContext(ctx);
