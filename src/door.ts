@@ -75,7 +75,7 @@ export const door = doorFor(settingsOf);
 const keptStatuses: ReadonlySet<number> = new Set([200, 206, 304]);
 
 function finish(headers: Headers, status: number, exchange: Exchange, url: string): void {
-  if (!exchange.isPublic || !keptStatuses.has(status)) keepNowhere(headers);
+  if (!exchange.isPublic || !keptStatuses.has(status)) keepNowhere(headers, exchange.isPublic !== undefined);
   headers.set("X-Request-Id", exchange.requestId);
   headers.set("Server-Timing", serverTiming(exchange));
   headers.set("X-Content-Type-Options", "nosniff");
@@ -86,9 +86,9 @@ function finish(headers: Headers, status: number, exchange: Exchange, url: strin
   if (url.startsWith("https:")) headers.set("Strict-Transport-Security", "max-age=31536000");
 }
 
-function keepNowhere(headers: Headers): void {
+function keepNowhere(headers: Headers, isOfPublicRoute: boolean): void {
   headers.set("Cache-Control", "no-store");
-  headers.delete("Cloudflare-CDN-Cache-Control");
+  if (isOfPublicRoute) headers.delete("Cloudflare-CDN-Cache-Control");
 }
 
 /** Whose line it is; the config is missing where the deployment is misconfigured. */

@@ -20,24 +20,37 @@ const PIECE_BYTES = { least: 16 * 1024, most: 1024 * 1024 };
 /** A body up to this size is read at once by the runtime, at half the price of a reader. */
 const SMALL_BYTES = 16 * 1024;
 
-/** HTTP holds a body to its stated length, unless the body grows when it is decoded. */
-export function isSmall({ headers }: Body): boolean {
-  const length = statedLength(headers);
-  return length !== undefined && length <= SMALL_BYTES && !headers.has("Content-Encoding");
+/** Undefined unless HTTP holds the body to a length that it states: it does not where the body grows when it is decoded. */
+export function lengthOf({ headers }: Pick<Body, "headers">): number | undefined {
+  return headers.has("Content-Encoding") ? undefined : statedLength(headers);
+}
+
+export function isSmall(bytes: number | undefined): boolean {
+  return bytes !== undefined && bytes <= SMALL_BYTES;
 }
 
 export async function readSmall(message: Body): Promise<Head> {
   try {
-    const whole = message.arrayBuffer();
-    const pace = paceOf(message);
-    return { ended: true, bytes: new Uint8Array(await (pace ? pace.take(whole, bytesOf) : whole)) };
+    return {
+      ended: true,
+      bytes: new Uint8Array(await inPace(message, message.arrayBuffer(), ({ byteLength }) => byteLength)),
+    };
   } catch (error) {
     return { fault: faultOf(error) };
   }
 }
 
-type Body = Pick<Request | Response, "headers" | "arrayBuffer" | "body">;
-const bytesOf = ({ byteLength }: ArrayBuffer) => byteLength;
+/** Rejects with what `faultOf` reads. */
+export function readText(message: Body): Promise<string> {
+  return inPace(message, message.text(), ({ length }) => length);
+}
+
+function inPace<T>(message: Body, reading: Promise<T>, bytesOf: (whole: T) => number): Promise<T> {
+  const pace = paceOf(message);
+  return pace ? pace.take(reading, bytesOf) : reading;
+}
+
+type Body = Pick<Request | Response, "headers" | "arrayBuffer" | "text" | "body">;
 
 /** Reads until the body ends or has passed `wholeBytes`; then the caller goes on with the reader, or cancels it. */
 export async function readHead(message: Pick<Body, "body">, wholeBytes: number, giveUp?: AbortSignal): Promise<Head> {
@@ -100,10 +113,19 @@ export async function readWhole(message: Pick<Body, "headers" | "body">, limitBy
 
 /** Parses what the scanner accepts too, so that a body gets the same verdict whichever way it goes. */
 export function parseJson(bytes: Uint8Array): ParsedJson | { fault: JsonFault } {
-  const fault = bytes.length > SHALLOW_BYTES ? scanFault(bytes) : undefined;
+  const fault = bytes.length > shallowBytes ? scanFault(bytes) : undefined;
   if (fault) return { fault };
   try {
     return { value: JSON.parse(decoder.decode(bytes)) };
+  } catch {
+    return { fault: "not-json" };
+  }
+}
+
+/** The same of a text of at most `shallowBytes`. */
+export function parseShallow(text: string): ParsedJson | { fault: JsonFault } {
+  try {
+    return { value: JSON.parse(text) };
   } catch {
     return { fault: "not-json" };
   }
@@ -114,7 +136,7 @@ export interface ParsedJson {
 }
 
 /** Of so many bytes no JSON is too deep, and of the rest `JSON.parse` is the judge: each level opens and closes. */
-const SHALLOW_BYTES = 2 * MAX_DEPTH;
+export const shallowBytes = 2 * MAX_DEPTH;
 const decoder = utf8();
 
 function scanFault(bytes: Uint8Array): JsonFault | undefined {

@@ -17,6 +17,7 @@ interface Needle {
 }
 
 const marks = [0x5c, 0x25].map((code) => new Uint8Array([code]));
+const anyMark = /[\\%]/;
 /** A shorter key may be a common word, such as "none", so it is not searched for. A deployment refuses such keys. */
 const leastLength = 8;
 /** How many bytes are looked at one by one. Calling the native search costs about as much. */
@@ -27,12 +28,16 @@ export class SecretSearch {
   readonly longest: number;
   private readonly needles: readonly Needle[];
   private readonly plain: PlainSearch;
+  /** What `plain` looks for. */
+  private readonly texts: readonly string[];
   /** 1 at every character that a needle has. */
   private readonly wanted = new Uint8Array(256);
 
   constructor(secrets: Iterable<string>) {
     this.needles = [...new Set(secrets)].filter(({ length }) => length >= leastLength).flatMap(needlesOf);
-    this.plain = new PlainSearch(this.needles.flatMap(variantsOf));
+    const unescaped = this.needles.flatMap(variantsOf);
+    this.plain = new PlainSearch(unescaped);
+    this.texts = [...new Set(unescaped.map((bytes) => decoder.decode(bytes)))];
     this.longest = Math.max(0, ...this.needles.map(({ codes }) => codes.length * longestSpelling));
     for (const { codes, same } of this.needles) {
       for (const [code, meant] of same.entries()) if (codes.includes(meant)) this.wanted[code] = 1;
@@ -42,6 +47,12 @@ export class SecretSearch {
   /** Whether the text has one of the secrets in it. */
   finds(text: Uint8Array): boolean {
     return this.look(text, 0, text.length) === FOUND;
+  }
+
+  /** The same of a short text, which is not made bytes of unless something in it is escaped. */
+  findsInText(text: string): boolean {
+    if (this.needles.length === 0) return false;
+    return anyMark.test(text) ? this.finds(encoder.encode(text)) : this.texts.some((secret) => text.includes(secret));
   }
 
   /** Whether a header does, in its name or its value. */
@@ -153,6 +164,7 @@ function nextOf(mark: Uint8Array, bytes: Uint8Array, at: number, to: number): nu
 }
 
 const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 const itself = Uint8Array.from({ length: 256 }, (_, code) => code);
 const inBase64 = itself.slice();
 inBase64[0x2d] = 0x2b;

@@ -5,7 +5,7 @@ import { Problem } from "../../errors.ts";
 import type { ByteSource } from "../../json/byte-reader.ts";
 import { isObject } from "../../json/is-object.ts";
 import type { Answered } from "./upstream.ts";
-import { type HowMuch, isJson, parseAnswer, readBytes } from "./upstream-body.ts";
+import { type HowMuch, isJson, parseAnswer, readAnswer } from "./upstream-body.ts";
 import { dropped, problemOf } from "./upstream-problem.ts";
 
 /** What is parsed, and written anew for its owner; a larger answer streams. */
@@ -106,9 +106,9 @@ async function open(answered: Answered, howMuch: HowMuch): Promise<Opened> {
   const { response, upstream } = answered;
   if (!response.ok) throw await problemOf(answered);
   if (!isJson(response)) throw await dropped(answered, "UPSTREAM_BAD_TYPE");
-  const read = await readBytes(answered, howMuch);
-  if ("large" in read) return read;
-  const parsed = parseAnswer(read.bytes, upstream.keySearch);
+  const begun = await readAnswer(answered, howMuch);
+  if ("large" in begun) return begun;
+  const parsed = parseAnswer(begun.held, upstream.keySearch);
   if (!parsed) throw new Problem("UPSTREAM_BAD_JSON", "The model service's answer is not valid JSON.");
   if (parsed.holdsKey) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not for you.");
   return parsed;

@@ -1,12 +1,11 @@
 // The bytes of an upstream's answer, in bounded time and memory, and the JSON that they spell.
 import { Problem } from "../../errors.ts";
-import { type Head, isSmall, parseJson, readHead, readOn, readSmall } from "../../http/body.ts";
+import { type Head, isSmall, lengthOf, readHead, readOn, readSmall, readText } from "../../http/body.ts";
+import { HeldBody, isShort } from "../../http/held-body.ts";
 import type { ByteSource } from "../../json/byte-reader.ts";
 import type { SecretSearch } from "../../json/secret-search.ts";
 import { logOwnKey } from "./own-keys.ts";
 import type { Answered } from "./upstream.ts";
-
-export type ReadBytes = { readonly bytes: Uint8Array } | { readonly large: ByteSource };
 
 export function isJson({ headers }: Response): boolean {
   return /^application\/([\w.+-]+\+)?json\b/i.test(headers.get("Content-Type") ?? "");
@@ -20,8 +19,29 @@ export interface HowMuch {
 }
 
 /** All of it, or where there is more than so many bytes, what came so far and the reader of the rest. */
-export async function readBytes({ response, clock }: Answered, { headBytes, more }: HowMuch): Promise<ReadBytes> {
-  let head = isSmall(response)
+export type AnswerBody = { readonly held: HeldBody } | { readonly large: ByteSource };
+
+export async function readAnswer(answered: Answered, howMuch: HowMuch): Promise<AnswerBody> {
+  const length = lengthOf(answered.response);
+  return isShort(length) ? { held: await readShort(answered, length) } : readLonger(answered, length, howMuch);
+}
+
+async function readShort({ response, clock }: Answered, length: number): Promise<HeldBody> {
+  try {
+    return HeldBody.ofText(await clock.race(readText(response)), length, true);
+  } catch {
+    throw clock.isOver ? tookTooLong : endedInTheMiddle;
+  } finally {
+    clock.stop();
+  }
+}
+
+async function readLonger(
+  { response, clock }: Answered,
+  length: number | undefined,
+  { headBytes, more }: HowMuch,
+): Promise<AnswerBody> {
+  let head = isSmall(length)
     ? await clock.race(readSmall(response)).catch(tooLate)
     : await readHead(response, headBytes, clock.signal);
   clock.stop();
@@ -29,18 +49,20 @@ export async function readBytes({ response, clock }: Answered, { headBytes, more
     await more.turn();
     head = await readOn(head, more.wholeBytes);
   }
-  if (clock.isOver) throw new Problem("UPSTREAM_TIMEOUT", "The model service's answer did not end in time.");
-  if ("fault" in head) throw new Problem("UPSTREAM_TRUNCATED", "The model service's answer ended in the middle.");
-  const bytes = withoutMark(head.ended ? head.bytes : head.head);
-  return head.ended ? { bytes } : { large: { head: bytes, reader: head.reader } };
+  if (clock.isOver) throw tookTooLong;
+  if ("fault" in head) throw endedInTheMiddle;
+  if (head.ended) return { held: HeldBody.ofBytes(withoutMark(head.bytes)) };
+  return { large: { head: withoutMark(head.head), reader: head.reader } };
 }
-
-const tooLate = (): Head => ({ fault: "source-gone" });
 
 /** Some services write a byte order mark in front of their JSON. */
 function withoutMark(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
+
+const tooLate = (): Head => ({ fault: "source-gone" });
+const tookTooLong = new Problem("UPSTREAM_TIMEOUT", "The model service's answer did not end in time.");
+const endedInTheMiddle = new Problem("UPSTREAM_TRUNCATED", "The model service's answer ended in the middle.");
 
 export interface ParsedAnswer {
   readonly value: unknown;
@@ -49,10 +71,10 @@ export interface ParsedAnswer {
 }
 
 /** Undefined for what is no JSON. */
-export function parseAnswer(bytes: Uint8Array, keySearch: SecretSearch): ParsedAnswer | undefined {
-  const parsed = parseJson(bytes);
+export function parseAnswer(body: HeldBody, keySearch: SecretSearch): ParsedAnswer | undefined {
+  const parsed = body.json();
   if ("fault" in parsed) return undefined;
-  const holdsKey = keySearch.finds(bytes);
+  const holdsKey = body.holds(keySearch);
   if (holdsKey) logOwnKey();
   return { value: parsed.value, holdsKey };
 }

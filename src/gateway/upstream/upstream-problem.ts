@@ -3,7 +3,7 @@
 import { type ErrorCode, Problem } from "../../errors.ts";
 import { logRefusedKey, refusalOf } from "./own-keys.ts";
 import { type Answered, dropBody, retryAfterSeconds } from "./upstream.ts";
-import { isJson, parseAnswer, readBytes } from "./upstream-body.ts";
+import { isJson, parseAnswer, readAnswer } from "./upstream-body.ts";
 
 const errorBytes = 64 * 1024;
 const maxDetailLength = 500;
@@ -41,9 +41,9 @@ export async function problemOf(answered: Answered): Promise<Problem> {
 }
 
 async function readError(answered: Answered) {
-  const read = await readBytes(answered, { headBytes: errorBytes });
-  const parsed = "bytes" in read ? parseAnswer(read.bytes, answered.upstream.keySearch) : undefined;
-  if ("large" in read) read.large.reader.cancel("too large").catch(() => {});
+  const begun = await readAnswer(answered, { headBytes: errorBytes });
+  const parsed = "held" in begun ? parseAnswer(begun.held, answered.upstream.keySearch) : undefined;
+  if ("large" in begun) begun.large.reader.cancel("too large").catch(() => {});
   return { parsed, detail: parsed && !parsed.holdsKey ? detailOf(parsed.value) : undefined };
 }
 
