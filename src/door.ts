@@ -6,7 +6,7 @@ import { framesOf, Problem } from "./errors.ts";
 import type { HttpCall } from "./http/call.ts";
 import { letGo } from "./http/client-body.ts";
 import { allowOrigin, answerPreflight } from "./http/cors.ts";
-import { type AppEnv, type Exchange, type Incoming, newExchange } from "./http/exchange.ts";
+import { type AppEnv, type Exchange, newExchange } from "./http/exchange.ts";
 import { refuse } from "./http/refusals.ts";
 import { serverTiming } from "./http/server-timing.ts";
 import { memoizeBy } from "./isolate/memoize-by.ts";
@@ -30,9 +30,13 @@ export const doorFor =
     async fetch(request, env, ctx) {
       const exchange = newExchange();
       const reading = read(env);
-      const response = reading.ok
-        ? await answer(routes, request, { bindings: env, config: reading.config, exchange }, ctx)
-        : refuseAll(reading.faults, env, exchange);
+      let response: Response;
+      if (!reading.ok) response = refuseAll(reading.faults, env, exchange);
+      else if (request.method === "OPTIONS") response = answerPreflight(request, reading.config.allowedOrigins);
+      else {
+        response = await routes.fetch(request, { bindings: env, config: reading.config, exchange }, ctx);
+        letPageRead(request, response, exchange, reading.config);
+      }
       const { status, headers } = response;
       const unread = letGo(request, status >= 400);
       if (unread) await unread;
@@ -45,15 +49,11 @@ export const doorFor =
     },
   });
 
-async function answer(routes: Routes, request: Request, incoming: Incoming, ctx: HttpCall["ctx"]): Promise<Response> {
-  const { allowedOrigins } = incoming.config;
-  if (request.method === "OPTIONS") return answerPreflight(request, allowedOrigins);
-  const response = await routes.fetch(request, incoming, ctx);
+function letPageRead(request: Request, { headers }: Response, exchange: Exchange, { allowedOrigins }: Config): void {
   const page = request.headers.get("Origin");
-  const mayRead = allowOrigin(response.headers, page, allowedOrigins);
+  const mayRead = allowOrigin(headers, page, allowedOrigins);
   // The setting may change: a page that is let in later must not meet the answer that it could not read.
-  if (page !== null && !mayRead) incoming.exchange.isPublic = false;
-  return response;
+  if (page !== null && !mayRead) exchange.isPublic = false;
 }
 
 function refuseAll(faults: readonly Fault[], env: Env, exchange: Exchange): Response {

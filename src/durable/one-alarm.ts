@@ -37,7 +37,8 @@ export class OneAlarm {
 
   /** It rings when the first of these is due, or earlier: they are always recomputed from what is stored. */
   arm(...due: readonly (number | undefined)[]): void {
-    const next = Math.min(...due.map((at) => at ?? never));
+    let next = never;
+    for (const at of due) if (at !== undefined && at < next) next = at;
     const lateBy = Date.now() - Math.max(next, this.#rangAt);
     if (lateBy > this.#lateMs && this.#rings === 0) this.#ctx.waitUntil(this.#catchUp(lateBy));
     if (next === never || (this.#at !== undefined && this.#at <= next)) return;

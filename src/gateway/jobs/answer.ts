@@ -36,7 +36,8 @@ export async function presentJob(
   const handing = handedOut.inStatus(call, job, answer, ending);
   if (handing) await handing;
   const ended = { ...job, owner: call.principal.owner, model, known, ending, partly };
-  const seen = await call.images.links.present(answer, ended, originOf(call), seenAt);
+  const presenting = call.images.links.present(answer, ended, originOf(call), seenAt);
+  const seen = presenting instanceof Promise ? await presenting : presenting;
   const presented = { ...seen.answer, id: handle };
   const body = () => JSON.stringify(presented);
   const keep = (run: string) => keepUnder(call.env.IMAGES, resultNames([job.admission], run), { run, body: body() });

@@ -17,6 +17,7 @@ const atOnce = 6;
 const filesAtOnce = 1000;
 /** Clocks of machines differ by less. */
 const toleranceMs = 5_000;
+const never = Number.POSITIVE_INFINITY;
 /** After this long without a sign of the payer, only the operator's settings are kept. */
 const keptMs = 70 * dayMs;
 
@@ -69,13 +70,16 @@ export class MeterAlarm {
     return this.#alarm.ring();
   }
 
+  /** Infinite where nothing is. Asked at each call, so that it makes no lists. */
   #dueAt(): number {
     const { jobs, networkEnds, debts, uploads } = this.#meter.stores;
     const ends = this.#telling.free > 0 ? networkEnds.nextDue() : undefined;
     const owed = this.#paying.free > 0 ? debts.nextDue() : undefined;
     const files = this.#removing.free > 0 ? uploads.nextDue() : undefined;
-    const moments = [jobs.nextDue(), this.#deliveries.nextDue(), this.#reportDueAt(), ends, owed, files];
-    return Math.min(...moments.map((at) => at ?? Number.POSITIVE_INFINITY));
+    const job = jobs.nextDue() ?? never;
+    const delivery = this.#deliveries.nextDue() ?? never;
+    const report = this.#reportDueAt() ?? never;
+    return Math.min(job, delivery, report, ends ?? never, owed ?? never, files ?? never);
   }
 
   /** One that is under way needs no ring, unless this object dies of it. */
@@ -90,7 +94,7 @@ export class MeterAlarm {
    * alarm may be lost.
    */
   #armedAt(): number | undefined {
-    const at = Math.min(this.#dueAt(), this.#meter.stores.alarmAt ?? Number.POSITIVE_INFINITY);
+    const at = Math.min(this.#dueAt(), this.#meter.stores.alarmAt ?? never);
     return Number.isFinite(at) && at > Date.now() ? at : undefined;
   }
 

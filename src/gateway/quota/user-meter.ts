@@ -78,7 +78,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
-    this.bind(request.binds ?? []);
+    if (request.binds) this.#learn(request.binds);
     const answer = this.#asking.admit(request);
     this.#alarm.arm();
     return answer;
@@ -91,11 +91,16 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   }
 
   bind(binds: readonly (Binding | Ending)[]): void {
+    this.#learn(binds);
+    this.#alarm.arm();
+  }
+
+  #learn(binds: readonly (Binding | Ending)[]): void {
+    const now = this.clock();
     for (const told of binds) {
-      if ("status" in told) this.#endings.settle(told, this.clock());
-      else this.#bindings.bind(told, this.clock());
+      if ("status" in told) this.#endings.settle(told, now);
+      else this.#bindings.bind(told, now);
     }
-    if (binds.length > 0) this.#alarm.arm();
   }
 
   release(admission: string): void {
@@ -115,7 +120,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   }
 
   settle(ending: Ending, binds: readonly (Binding | Ending)[] = []): Settled {
-    this.bind(binds);
+    this.#learn(binds);
     const settled = this.#endings.settle(ending, this.clock());
     this.#alarm.arm();
     return settled;

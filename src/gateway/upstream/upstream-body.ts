@@ -21,14 +21,14 @@ export interface HowMuch {
 /** All of it, or where there is more than so many bytes, what came so far and the reader of the rest. */
 export type AnswerBody = { readonly held: HeldBody } | { readonly large: ByteSource };
 
-export async function readAnswer(answered: Answered, howMuch: HowMuch): Promise<AnswerBody> {
+export function readAnswer(answered: Answered, howMuch: HowMuch): Promise<AnswerBody> {
   const length = lengthOf(answered.response);
-  return isShort(length) ? { held: await readShort(answered, length) } : readLonger(answered, length, howMuch);
+  return isShort(length) ? readShort(answered, length) : readLonger(answered, length, howMuch);
 }
 
-async function readShort({ response, clock }: Answered, length: number): Promise<HeldBody> {
+async function readShort({ response, clock }: Answered, length: number): Promise<AnswerBody> {
   try {
-    return HeldBody.ofText(await clock.race(readText(response)), length, true);
+    return { held: HeldBody.ofText(await clock.race(readText(response)), length, true) };
   } catch {
     throw clock.isOver ? tookTooLong : endedInTheMiddle;
   } finally {
