@@ -20,37 +20,28 @@ const PIECE_BYTES = { least: 16 * 1024, most: 1024 * 1024 };
 /** A body up to this size is read at once by the runtime, at half the price of a reader. */
 const SMALL_BYTES = 16 * 1024;
 
-/** Undefined unless HTTP holds the body to a length that it states: it does not where the body grows when it is decoded. */
-export function lengthOf({ headers }: Pick<Body, "headers">): number | undefined {
+/** The length that HTTP holds a body to. Undefined where none is stated, and where it grows when it is decoded. */
+export function heldLength({ headers }: Pick<Body, "headers">): number | undefined {
   return headers.has("Content-Encoding") ? undefined : statedLength(headers);
 }
 
-export function isSmall(bytes: number | undefined): boolean {
-  return bytes !== undefined && bytes <= SMALL_BYTES;
+export function isSmall(message: Body): boolean {
+  const length = heldLength(message);
+  return length !== undefined && length <= SMALL_BYTES;
 }
 
 export async function readSmall(message: Body): Promise<Head> {
   try {
-    return {
-      ended: true,
-      bytes: new Uint8Array(await inPace(message, message.arrayBuffer(), ({ byteLength }) => byteLength)),
-    };
+    const whole = message.arrayBuffer();
+    const pace = paceOf(message);
+    return { ended: true, bytes: new Uint8Array(await (pace ? pace.take(whole, bytesOf) : whole)) };
   } catch (error) {
     return { fault: faultOf(error) };
   }
 }
 
-/** Rejects with what `faultOf` reads. */
-export function readText(message: Body): Promise<string> {
-  return inPace(message, message.text(), ({ length }) => length);
-}
-
-function inPace<T>(message: Body, reading: Promise<T>, bytesOf: (whole: T) => number): Promise<T> {
-  const pace = paceOf(message);
-  return pace ? pace.take(reading, bytesOf) : reading;
-}
-
-type Body = Pick<Request | Response, "headers" | "arrayBuffer" | "text" | "body">;
+type Body = Pick<Request | Response, "headers" | "arrayBuffer" | "body">;
+const bytesOf = ({ byteLength }: ArrayBuffer) => byteLength;
 
 /** Reads until the body ends or has passed `wholeBytes`; then the caller goes on with the reader, or cancels it. */
 export async function readHead(message: Pick<Body, "body">, wholeBytes: number, giveUp?: AbortSignal): Promise<Head> {
@@ -117,15 +108,6 @@ export function parseJson(bytes: Uint8Array): ParsedJson | { fault: JsonFault } 
   if (fault) return { fault };
   try {
     return { value: JSON.parse(decoder.decode(bytes)) };
-  } catch {
-    return { fault: "not-json" };
-  }
-}
-
-/** The same of a text of at most `shallowBytes`. */
-export function parseShallow(text: string): ParsedJson | { fault: JsonFault } {
-  try {
-    return { value: JSON.parse(text) };
   } catch {
     return { fault: "not-json" };
   }

@@ -4,7 +4,6 @@ import { type JobRequest, jobRequestSchema } from "../../contract/job-request.ts
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import { bodyProblem } from "../../http/body-problem.ts";
-import type { HeldBody } from "../../http/held-body.ts";
 import { refuseTarget } from "../../http/webhook-target.ts";
 import { type Member, type RequestSummary, scanRequest } from "../../json/request-scan.ts";
 import { isWebhookName } from "../../json/webhook-name.ts";
@@ -75,9 +74,9 @@ export interface Rules {
   readonly ownLinks: OwnLinks;
 }
 
-export function wholeEnvelope(body: HeldBody, rules: Rules): Envelope {
+export function wholeEnvelope(bytes: Uint8Array, rules: Rules): Envelope {
   const { target } = rules;
-  const { request, input, linkedMedia } = check(parseBody(body), rules);
+  const { request, input, linkedMedia } = check(parseBody(bytes), rules);
   const { webhook } = request;
   const others = withoutWebhook(request);
   return {
@@ -88,10 +87,8 @@ export function wholeEnvelope(body: HeldBody, rules: Rules): Envelope {
     ttlMs: request.policy?.ttl ?? limits.ttlMs.default,
     usesBucket: () => request.s3Config !== undefined,
     isInputAlone: Object.keys(others).every((name) => name === "input"),
-    statedBytes: body.byteLength,
-    get bytes() {
-      return body.bytes;
-    },
+    statedBytes: bytes.byteLength,
+    bytes,
     linkedMedia,
     hasRoomFor: () => true,
     relayed: (own) => ({ body: JSON.stringify(own === undefined ? others : { ...others, webhook: own }) }),

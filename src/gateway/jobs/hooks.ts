@@ -99,7 +99,7 @@ function meterOf(call: Call, id: string): PayersMeter {
 async function readNotice(request: Request, keySearch: SecretSearch): Promise<unknown> {
   const body = await openBody(request, answerLimitBytes);
   if ("whole" in body) {
-    if (!body.whole.holds(keySearch)) return parseBody(body.whole);
+    if (!keySearch.finds(body.whole)) return parseBody(body.whole);
     logOwnKey();
     throw new Problem("INVALID_REQUEST", "body: expected a job");
   }

@@ -4,7 +4,6 @@ import * as z from "zod";
 import { limits } from "../../contract/limits.ts";
 import { describeFaults, Problem } from "../../errors.ts";
 import { bodyProblem } from "../../http/body-problem.ts";
-import type { HeldBody } from "../../http/held-body.ts";
 import { isObject } from "../../json/is-object.ts";
 import { type ObjectSummary, scanObject, type Tail } from "../../json/object-scan.ts";
 import { type Fault, readChat, reserveChat } from "../../models/index.ts";
@@ -46,10 +45,9 @@ const encoder = new TextEncoder();
 /** All that is known of a call to an endpoint that the catalog does not know. */
 const passthroughSchema = z.looseObject({ stream: z.boolean().nullish() });
 
-function wholeBody(whole: HeldBody, target: CalledModel): OpenAiBody {
-  const value = parseBody(whole);
+function wholeBody(bytes: Uint8Array, target: CalledModel): OpenAiBody {
+  const value = parseBody(bytes);
   if (!isObject(value)) throw new Problem("INVALID_REQUEST", "body: expected an object");
-  const { bytes } = whole;
   const { reserveMicroUsd, body } = checked(value, bytes, target);
   return { reserveMicroUsd, bytes, statedBytes: bytes.byteLength, relayed: () => ({ body }) };
 }

@@ -1,14 +1,13 @@
 // A request's body at the gateway's door: held where it is small, handed over where it is not, refused where it is too large.
-import { isSmall, readHead, readSmall, readText } from "../../http/body.ts";
+import { isSmall, parseJson, readHead, readSmall } from "../../http/body.ts";
 import { bodyProblem, refuseEncoded } from "../../http/body-problem.ts";
-import { HeldBody, isShort } from "../../http/held-body.ts";
 import { faultOf } from "../../json/body-fault.ts";
 import { type ByteSource, statedLength } from "../../json/byte-reader.ts";
 
 /** What is read whole, parsed, and may be reused or joined; a larger body streams. */
 export const wholeBytes = 256 * 1024;
 
-export type OpenedBody = { readonly whole: HeldBody } | { readonly large: LargeBody };
+export type OpenedBody = { readonly whole: Uint8Array } | { readonly large: LargeBody };
 export interface LargeBody {
   readonly source: ByteSource;
   /** As Content-Length states it; undefined for a chunked body. */
@@ -20,19 +19,10 @@ export async function openBody(request: Request, limitBytes: number): Promise<Op
   refuseEncoded(request);
   const length = statedLength(request.headers);
   if (length !== undefined && length > limitBytes) throw bodyProblem("too-large", limitBytes);
-  if (isShort(length)) return { whole: await readShort(request, length) };
-  const head = isSmall(length) ? await readSmall(request) : await readHead(request, wholeBytes);
+  const head = isSmall(request) ? await readSmall(request) : await readHead(request, wholeBytes);
   if ("fault" in head) throw bodyProblem(head.fault, limitBytes);
-  if (head.ended) return { whole: HeldBody.ofBytes(head.bytes) };
+  if (head.ended) return { whole: head.bytes };
   return { large: { source: head, length, limitBytes } };
-}
-
-async function readShort(request: Request, length: number): Promise<HeldBody> {
-  try {
-    return HeldBody.ofText(await readText(request), length);
-  } catch (error) {
-    throw bodyProblem(faultOf(error), length);
-  }
 }
 
 /** A large body, piece by piece within its limit; a piece's bytes are gone once it was taken. Answers with its length. */
@@ -63,8 +53,8 @@ export async function readPieces(
 }
 const pieceBytes = 64 * 1024;
 
-export function parseBody(body: HeldBody): unknown {
-  const parsed = body.json();
-  if ("fault" in parsed) throw bodyProblem(parsed.fault, body.byteLength);
+export function parseBody(bytes: Uint8Array): unknown {
+  const parsed = parseJson(bytes);
+  if ("fault" in parsed) throw bodyProblem(parsed.fault, bytes.byteLength);
   return parsed.value;
 }

@@ -1,6 +1,5 @@
 // Runs a failed job again: as the same upstream job if the caller has it alone, as a new one if others share it.
 import { Problem } from "../../errors.ts";
-import { HeldBody } from "../../http/held-body.ts";
 import type { MeteredJob } from "../quota/metering.ts";
 import type { Answered } from "../upstream/upstream.ts";
 import { readJob } from "../upstream/upstream-answer.ts";
@@ -92,6 +91,6 @@ async function submitAnew(call: JobCall, job: JobRef, request: string | null): P
   if (status !== "FAILED" && status !== "TIMED_OUT") throw notFailed;
   if (request === null) throw notHeld;
   const rules = { target: call.target, webhookHosts: call.config.webhookHosts, ownLinks: ownLinksOf(call) };
-  const envelope = wholeEnvelope(HeldBody.ofBytes(new TextEncoder().encode(request)), rules);
+  const envelope = wholeEnvelope(new TextEncoder().encode(request), rules);
   return submit(call, { operation: "run", waitMs: 0, envelope }, newAdmission(Date.now()));
 }

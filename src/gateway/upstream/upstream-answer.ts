@@ -108,7 +108,7 @@ async function open(answered: Answered, howMuch: HowMuch): Promise<Opened> {
   if (!isJson(response)) throw await dropped(answered, "UPSTREAM_BAD_TYPE");
   const begun = await readAnswer(answered, howMuch);
   if ("large" in begun) return begun;
-  const parsed = parseAnswer(begun.held, upstream.keySearch);
+  const parsed = parseAnswer(begun, upstream.keySearch);
   if (!parsed) throw new Problem("UPSTREAM_BAD_JSON", "The model service's answer is not valid JSON.");
   if (parsed.holdsKey) throw new Problem("UPSTREAM_BAD_ANSWER", "The model service's answer is not for you.");
   return parsed;

@@ -42,7 +42,7 @@ export async function problemOf(answered: Answered): Promise<Problem> {
 
 async function readError(answered: Answered) {
   const begun = await readAnswer(answered, { headBytes: errorBytes });
-  const parsed = "held" in begun ? parseAnswer(begun.held, answered.upstream.keySearch) : undefined;
+  const parsed = "large" in begun ? undefined : parseAnswer(begun, answered.upstream.keySearch);
   if ("large" in begun) begun.large.reader.cancel("too large").catch(() => {});
   return { parsed, detail: parsed && !parsed.holdsKey ? detailOf(parsed.value) : undefined };
 }
