@@ -10,10 +10,9 @@ import {
   isAsked,
   isBefore,
   isDoubtfulRetry,
-  isEarlierEnd,
   isNamed,
   isOfAnother,
-  isStale,
+  isOfEarlierRun,
   saysNothingNew,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
@@ -53,7 +52,7 @@ export class Endings {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
     if (!job) return this.#unchanged(named, ending);
-    if (isStale(job, ending, now) || isEarlierEnd(job, ending)) return this.#ofEarlierRun(job, ending);
+    if (isOfEarlierRun(job, ending, now)) return this.#ofEarlierRun(job, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
@@ -202,7 +201,7 @@ export class Endings {
   runOf(ending: Pick<Ending, "admission" | "status" | "askedAt">, now: number): string | undefined {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
-    if (job && (isStale(job, ending, now) || isEarlierEnd(job, ending))) return undefined;
+    if (job && isOfEarlierRun(job, ending, now)) return undefined;
     return job?.admission ?? ending.admission;
   }
 

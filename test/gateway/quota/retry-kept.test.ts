@@ -22,11 +22,11 @@ afterEach(async () => {
 });
 
 const bodyOf = (status: JobState) => JSON.stringify({ id: "handle", status });
-const says = (status: JobState): UpstreamAnswer => ({
+const says = (status: JobState, costMicroUsd = status === "COMPLETED" ? 9000 : null): UpstreamAnswer => ({
   status,
-  costMicroUsd: status === "COMPLETED" ? 9000 : null,
+  costMicroUsd,
   completedAt: world.now,
-  body: bodyOf(status),
+  ...(!status.startsWith("IN_") && { body: bodyOf(status) }),
 });
 
 async function accepted(meter: UserMeter, change: Parameters<typeof request>[0] = {}): Promise<string> {
@@ -148,6 +148,70 @@ describe("a retry that the alarm asks about before the upstream has accepted it"
       await ringUntil(meter, state, () => meter.job(retry.admission)?.status === "COMPLETED");
       expect(meter.job(retry.admission)).toMatchObject({ costMicroUsd: 9000 });
       expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+});
+
+/** The alarm asks about a retry whose acceptance nobody has told, for so long that it takes the end of the run before for its. */
+async function endedByTheRunBefore(
+  meter: UserMeter,
+  state: DurableObjectState,
+  as: JobState,
+  cost: number | null,
+  change: Parameters<typeof request>[0] = {},
+) {
+  const first = await accepted(meter, change);
+  told(meter, first, as, { costMicroUsd: cost });
+  world.now += secondMs;
+  const { admission: retry, ...rest } = request({ ...change, ...retryOf(first), retentionMs: 60_000 });
+  await meter.admit({ admission: retry, ...rest });
+  world.ask = async () => says(as, cost);
+  await ringUntil(meter, state, () => meter.job(retry)?.endedAt !== null);
+  expect(meter.job(retry)).toMatchObject({ status: as });
+  return { first, retry };
+}
+
+describe("fault: a retry was ended by the end of the run before it, and is accepted after that", () => {
+  it.each([
+    ["FAILED", null],
+    ["TIMED_OUT", 500],
+  ] as const)("its result is kept and charged by the alarm, where that run %s at a cost of %s", (as, cost) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await endedByTheRunBefore(meter, state, as, cost);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+    }),
+  );
+
+  it.each([
+    ["FAILED", null, "COMPLETED"],
+    ["FAILED", null, "CANCELLED"],
+    ["TIMED_OUT", 500, "COMPLETED"],
+    ["TIMED_OUT", 500, "CANCELLED"],
+  ] as const)("its end is taken from an answer that passes by: the run before %s at %s, it is %s", (as, cost, end) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await endedByTheRunBefore(meter, state, as, cost);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.now += secondMs;
+      expect(told(meter, first, end, { costMicroUsd: 800 })).toMatchObject({ admission: retry, isOver: true });
+      expect(meter.job(retry)).toMatchObject({ status: end, costMicroUsd: 800 });
+      expect(kinds(state)).toEqual([]);
+    }),
+  );
+
+  it("its end is taken where a Worker's clock runs ahead, and so told the failure before it as its own", () =>
+    withMeter(world, async (meter) => {
+      const first = await accepted(meter);
+      told(meter, first, "TIMED_OUT", { costMicroUsd: 0 });
+      const askedAt = world.now + 2 * secondMs;
+      world.now += secondMs;
+      const retry = await accepted(meter, retryOf(first));
+      told(meter, first, "TIMED_OUT", { askedAt, costMicroUsd: 0 });
+      world.now += 10 * secondMs;
+      expect(told(meter, first, "COMPLETED", { costMicroUsd: 9000 })).toMatchObject({ isOver: true });
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
     }));
 });
 
