@@ -185,6 +185,16 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
     }),
   );
 
+  it.each(["FAILED", "TIMED_OUT"] as const)("it costs its reservation where its answer states no cost: %s", (as) =>
+    withMeter(world, async (meter, state) => {
+      const { retry } = await endedByTheRunBefore(meter, state, as, null);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says("COMPLETED", null);
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 20_000, isAssumed: true });
+    }),
+  );
+
   it.each([
     ["FAILED", null, "COMPLETED"],
     ["FAILED", null, "CANCELLED"],
