@@ -13,6 +13,7 @@ import {
   isNamed,
   isOfAnother,
   isOfEarlierRun,
+  mayBeRetried,
   saysNothingNew,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
@@ -52,7 +53,7 @@ export class Endings {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
     if (!job) return this.#unchanged(named, ending);
-    if (isOfEarlierRun(job, ending, now)) return this.#ofEarlierRun(job, ending);
+    if (this.#isOfEarlierRun(job, ending, now)) return this.#ofEarlierRun(job, ending);
     if (!ending.isUntold) this.#toldOf(job, ending);
     if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
@@ -62,7 +63,9 @@ export class Endings {
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
       const upstreamId = idOf(job, ending);
-      if (upstreamId !== null && !this.#mayBeRefused(job, ending)) {
+      /** A failure costs nothing, so that no two runs are charged where the upstream has refused the retry. */
+      const isRefused = ending.status === "FAILED" && this.#mayBeOfEarlierRun(job, ending);
+      if (upstreamId !== null && !isRefused) {
         if (ending.isUnproven) this.#bindings.guessWithin(job, upstreamId, now);
         else this.#bindings.bindWithin(job, upstreamId, now);
       }
@@ -111,18 +114,30 @@ export class Endings {
   #settledBy(named: Job, { status, askedAt }: Pick<Ending, "status" | "askedAt">, now: number): Job | undefined {
     const newest = this.#chain.newestOf(named);
     if (!newest || newest.status === null || newest.status === status) return newest;
+    if (mayBeRetried(status) && this.#isToBeAsked(newest)) return newest;
     const retry = this.#stores.jobs.findUnboundRetryOf(named.admission, newest.turn);
     return retry && !isBefore(askedAt, retry.admittedAt, now) ? retry : newest;
   }
 
+  /** Its end was assumed without a question, and so the answer to a later one is its true end. */
+  #isToBeAsked({ admission, status, assumed }: Job): boolean {
+    return status === "TIMED_OUT" && assumed === 1 && this.#stores.debts.owes(admission, "untold");
+  }
+
+  #isOfEarlierRun(job: Job, ending: Pick<Ending, "status" | "askedAt">, now: number): boolean {
+    /** The retry's request may still be under way. At its expiry the end counts, since nobody will tell more of it. */
+    const isWaited = job.endedAt === null && now < job.expiresAt;
+    return isOfEarlierRun(job, ending, now) || (isWaited && this.#mayBeOfEarlierRun(job, ending));
+  }
+
   /**
-   * Whether FAILED may be the earlier run's failure, seen again because the upstream refused the retry. It cannot be if
-   * the earlier run ended otherwise.
+   * Whether the end of a retry may be that of the run before it, seen again: nobody has told that the upstream accepted
+   * the retry. It cannot be if the run before is known to have ended otherwise.
    */
-  #mayBeRefused(job: Job, { status }: Ending): boolean {
-    if (job.retryOf === null || job.boundAt !== null || status !== "FAILED") return false;
+  #mayBeOfEarlierRun(job: Job, { status }: Pick<Ending, "status">): boolean {
+    if (!isDoubtfulRetry(job) || !mayBeRetried(status)) return false;
     const before = this.#chain.before(job).at(-1);
-    return !before || before.status === null || before.status === "FAILED";
+    return !before || before.status === null || before.status === status;
   }
 
   /** What has no id here is held for longer by it: a call that streams its answer, or a network's share. */
@@ -195,14 +210,15 @@ export class Endings {
   }
 
   /**
-   * The admission that an answer is of: the job's own, or a retry's. Undefined for an answer from before an accepted
-   * retry.
+   * The admission that an answer is of: the job's own, or a retry's. Where it may be of either, it is kept as the first
+   * one's, so that it never hides what the retry makes. Undefined for an answer of an earlier run.
    */
   runOf(ending: Pick<Ending, "admission" | "status" | "askedAt">, now: number): string | undefined {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
-    if (job && isOfEarlierRun(job, ending, now)) return undefined;
-    return job?.admission ?? ending.admission;
+    if (!job) return ending.admission;
+    if (this.#isOfEarlierRun(job, ending, now)) return undefined;
+    return this.#mayBeOfEarlierRun(job, ending) ? this.#chain.firstOf(job.admission) : job.admission;
   }
 
   /**

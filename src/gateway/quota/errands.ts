@@ -117,7 +117,8 @@ export class Errands {
     const run = endings.runOf({ ...asked, status }, seenAt);
     if (run === undefined || isPassed()) return false;
     // A list of the owner's jobs names a retry by its own admission, too.
-    const names = asked.isUnproven ? [provenName(asked)] : resultNames([first, asked.admission], run);
+    const own = run === first ? [first] : resultNames([first, asked.admission], run);
+    const names = asked.isUnproven ? [provenName(asked)] : own;
     const unkept = told === undefined ? [] : await keepUnder(this.#env.IMAGES, names, { run, body: told });
     const now = clock();
     if (isPassed()) return false;

@@ -46,11 +46,11 @@ const owed = (meter: UserMeter, admission: string) => {
   const { owed } = meter.lastWord([admission]);
   return owed && new TextDecoder().decode(owed);
 };
-const kinds = ({ storage }: DurableObjectState) =>
-  storage.sql
-    .exec<{ kind: string }>("SELECT kind FROM debts")
-    .toArray()
-    .map(({ kind }) => kind);
+const kinds = ({ storage: { sql } }: DurableObjectState) => {
+  const isMade = sql.exec("SELECT name FROM sqlite_master WHERE name = 'debts'").toArray().length > 0;
+  const rows = isMade ? sql.exec<{ kind: string }>("SELECT kind FROM debts").toArray() : [];
+  return rows.map(({ kind }) => kind);
+};
 
 /** The alarm rings when it is due, until that holds. */
 async function ringUntil(meter: UserMeter, state: DurableObjectState, holds: () => boolean): Promise<void> {
@@ -150,6 +150,101 @@ describe("a retry that the alarm asks about before the upstream has accepted it"
       expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
     }));
 });
+
+describe("fault: the alarm asks about a retry that the upstream has not accepted yet, and is told of the run before it", () => {
+  const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
+  const askedTooSoon = async (meter: UserMeter, state: DurableObjectState, as: JobState, cost: number | null) => {
+    const first = await accepted(meter);
+    told(meter, first, as, { costMicroUsd: cost });
+    world.now += secondMs;
+    const retry = request({ ...retryOf(first), retentionMs: 60_000 });
+    await meter.admit(retry);
+    const ask = vi.fn(async () => says(as, cost));
+    world.ask = ask;
+    await ringUntil(meter, state, () => ask.mock.calls.length > 0);
+    return { first, retry: retry.admission };
+  };
+  const ends = [
+    ["FAILED", null],
+    ["TIMED_OUT", 500],
+  ] as const;
+
+  it.each(ends)("it keeps its place and its reservation, before and after it is accepted: %s at %s", (as, cost) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await askedTooSoon(meter, state, as, cost);
+      expect(meter.usage(claims).totals).toMatchObject({ reserved: 20_000 });
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says("IN_PROGRESS");
+      await meter.alarm();
+      expect(meter.job(retry)).toMatchObject({ endedAt: null });
+      expect(meter.usage(claims).totals).toMatchObject({ reserved: 20_000 });
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => meter.job(retry)?.endedAt !== null);
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+      expect(kinds(state)).toEqual([]);
+    }),
+  );
+
+  it.each(ends)("that end is its own where nobody tells that it was accepted, until it expires: %s at %s", (as, cost) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await askedTooSoon(meter, state, as, cost);
+      await ringUntil(meter, state, () => meter.job(retry)?.endedAt !== null);
+      expect(meter.job(retry)).toMatchObject({ status: as });
+      expect(meter.usage(claims).totals).toEqual({ known: cost ?? 0, assumed: 0, reserved: 0 });
+      expect([...world.kept.keys()]).toEqual([`result/${first}`]);
+    }),
+  );
+
+  it("its result is kept by a poll, and the failure that KV takes late is not in its place", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      told(meter, first, "FAILED");
+      const { admission: retry, ...rest } = request(retryOf(first));
+      await meter.admit({ admission: retry, ...rest });
+      world.ask = async () => says("FAILED");
+      const late = Promise.withResolvers<void>();
+      world.keepAfter = late.promise;
+      /** The clock is set ahead: by it the retry has expired. */
+      world.now += hourMs;
+      const ringing = meter.alarm();
+      await vi.waitFor(() => expect(world.putAt).not.toEqual([]));
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.now += secondMs;
+      expect(told(meter, first, "COMPLETED", { costMicroUsd: 9000 })).toMatchObject({ isOver: true });
+      // As the relay does.
+      for (const name of [first, retry]) world.kept.set(`result/${name}`, bodyOf("COMPLETED"));
+      late.resolve();
+      await ringing;
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED" });
+      expect(world.kept.get(`result/${retry}`)).toBe(bodyOf("COMPLETED"));
+      expect(kinds(state)).toEqual([]);
+    }));
+
+  it("a failure of the run before that KV refuses is not owed as the retry's once that is accepted", () =>
+    withMeter(world, async (meter, state) => {
+      world.keep = "refuses";
+      const { first, retry } = await endedByTheRunBefore(meter, state, "FAILED", null);
+      expect(kinds(state)).toEqual(["result"]);
+      meter.bind([{ admission: retry, upstreamId }]);
+      expect(owed(meter, first)).toBeUndefined();
+      expect(kinds(state)).toEqual(["untold"]);
+    }));
+});
+
+it("fault: a job's end was assumed since the alarm was late, and its true failure is told while it is retried: that is not the retry's", () =>
+  withMeter(world, async (meter) => {
+    const first = await accepted(meter, { ttlMs: 10 * secondMs });
+    world.now += hourMs;
+    expect(meter.job(first)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
+    const retry = request(retryOf(first));
+    await meter.admit(retry);
+    world.ask = async () => says("FAILED");
+    await meter.alarm();
+    await vi.waitFor(() => expect(meter.job(first)).toMatchObject({ status: "FAILED", isAssumed: false }));
+    meter.bind([{ admission: retry.admission, upstreamId }]);
+    expect(meter.job(retry.admission)).toMatchObject({ status: "IN_QUEUE", endedAt: null });
+  }));
 
 /** The alarm asks about a retry whose acceptance nobody has told, for so long that it takes the end of the run before for its. */
 async function endedByTheRunBefore(
