@@ -210,6 +210,17 @@ export class Endings {
   }
 
   /**
+   * The last of the job and its retries that the upstream is known to have accepted. Once it is another one, what the
+   * upstream was asked before is of an earlier run.
+   */
+  lastAccepted(admission: string): string | undefined {
+    const named = this.#stores.jobs.find(admission);
+    if (!named) return undefined;
+    const last = isDoubtfulRetry(named) ? this.#chain.before(named).at(-1) : this.#chain.newestOf(named);
+    return last?.admission;
+  }
+
+  /**
    * The admission that an answer is of: the job's own, or a retry's. Where it may be of either, it is kept as the first
    * one's, so that it never hides what the retry makes. Undefined for an answer of an earlier run.
    */

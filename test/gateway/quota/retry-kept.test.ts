@@ -134,6 +134,35 @@ describe("fault of torture: a retry is accepted while the alarm asks about the r
   );
 });
 
+describe("fault: a retry is accepted while the alarm asks about it, and the answer is of the run before", () => {
+  it.each([
+    ["right", 0, 0],
+    ["set back after it was accepted", 0, -hourMs],
+    ["set ahead, and back after it was accepted", hourMs, -hourMs],
+    ["set back before it was accepted, and right again", -hourMs, hourMs],
+  ])("that does not end it, where the clock is %s", (_, before, after) =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      told(meter, first, "FAILED");
+      world.now += secondMs;
+      const retry = request({ ...retryOf(first), retentionMs: 60_000 });
+      await meter.admit(retry);
+      const ask = vi.fn(async () => {
+        world.now += before + 1;
+        meter.bind([{ admission: retry.admission, upstreamId }]);
+        world.now += after + 1;
+        return says("FAILED");
+      });
+      world.ask = ask;
+      await ringUntil(meter, state, () => ask.mock.calls.length > 0);
+      expect(meter.job(retry.admission)).toMatchObject({ status: "IN_QUEUE", endedAt: null });
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => meter.job(retry.admission)?.endedAt !== null);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }),
+  );
+});
+
 describe("a retry that the alarm asks about before the upstream has accepted it", () => {
   it("is asked about again once it is accepted: the answer was of the run before it", () =>
     withMeter(world, async (meter, state) => {
