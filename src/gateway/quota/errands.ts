@@ -37,7 +37,7 @@ interface Asked extends Pick<Ending, "admission" | "upstreamId" | "askedAt" | "i
   readonly lastAccepted: string | undefined;
 }
 
-/** `outdated`: what the upstream said is of a run before the one that is known now. */
+/** `outdated`: a retry was accepted since, or the relay told the id that only a notice had told. It is asked about again. */
 type Followed = UpstreamAnswer | "outdated";
 
 export class Errands {
@@ -113,7 +113,8 @@ export class Errands {
     const media = asked.isUnproven ? undefined : answer.media;
     const { endings, clock } = this.#meter;
     // By the rows, and not by the clock, which may have been set meanwhile.
-    const isOutdated = () => endings.lastAccepted(asked.admission) !== lastAccepted;
+    const isOutdated = () =>
+      endings.lastAccepted(asked.admission) !== lastAccepted || (asked.isUnproven && this.#isProven(asked.admission));
     const seenAt = clock();
     const run = endings.runOf({ ...asked, status }, seenAt);
     if (run === undefined || isOutdated()) return false;
@@ -134,6 +135,12 @@ export class Errands {
     if (wantsNotice) endings.notify(admission, told, now);
     this.#oweResults(names, unkept, told, now);
     return true;
+  }
+
+  /** An answer under an id that was not proven is neither believed nor kept for all who know the job: it is asked for anew. */
+  #isProven(admission: string): boolean {
+    const job = this.#meter.stores.jobs.find(admission);
+    return job !== undefined && !isUnproven(job);
   }
 
   /**

@@ -308,6 +308,20 @@ describe("a job whose end a notice alone told", () => {
       expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
     }));
 
+  it("fault: is charged as known and kept where the relay tells its id while the alarm asks about it", () =>
+    planted(async (planted) => {
+      const job = request();
+      await planted.meter.admit(job);
+      planted.meter.lookAgain({ admission: job.admission, upstreamId: "ref" });
+      world.ask = async () => {
+        planted.meter.bind([{ admission: job.admission, upstreamId: "ref" }]);
+        return done;
+      };
+      await planted.ringUntil(() => isEnded(planted, job.admission));
+      expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
+      expect([...world.kept.keys()]).toEqual([`result/${job.admission}`]);
+    }));
+
   it("is told to no webhook where nobody but the notice named it: its handle may be another's job's", () =>
     planted(async (planted) => {
       const job = request({ webhook: url });
