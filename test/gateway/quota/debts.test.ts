@@ -413,6 +413,34 @@ describe("a clock that is set back by an hour", () => {
       expect(world.now).toBeLessThan(noon + hourMs / 2);
     }));
 
+  it("fault: takes no input from the webhook of a retry", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url, webhookInput: '{"prompt":"a cat"}' });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "FAILED" }));
+      planted.meter.notify(admission, body);
+      await planted.ringUntil(() => sent.length > 0);
+      setBack(planted);
+      await planted.meter.alarm();
+      const retry = request({ operation: "retry", retryOf: { admission, upstreamId: "ref" } });
+      await planted.meter.admit(retry);
+      planted.meter.bind([{ admission: retry.admission, upstreamId: "ref" }]);
+      world.ask = async () => done;
+      await planted.ringUntil(() => sent.length > 1);
+      expect(JSON.parse(sent[1] ?? "")).toMatchObject({ status: "COMPLETED", input: { prompt: "a cat" } });
+    }));
+
+  it("keeps no input for longer than a job may be retried", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url, webhookInput: '{"prompt":"a cat"}' });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "FAILED" }));
+      planted.meter.notify(admission, body);
+      await planted.ringUntil(() => sent.length > 0);
+      setBack(planted);
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(world.now).toBe(noon - hourMs + limits.runRetentionMs);
+      expect(planted.state.storage.sql.exec("SELECT * FROM outbox_bodies").toArray()).toEqual([]);
+    }));
+
   it("shortens no job, however often its meter wakes before the clock has caught up", () =>
     planted(async (planted) => {
       const admission = await bound(planted, { ttlMs: 3 * hourMs });
