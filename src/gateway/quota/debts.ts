@@ -89,6 +89,13 @@ export class Debts {
     if (isSame) this.pay(admission, kind);
   }
 
+  /** Instead of after the usual wait. */
+  postpone({ admission, kind }: Debt, dueAt: number): void {
+    if (!this.#tables.has("debts")) return;
+    this.#sql.exec("UPDATE debts SET dueAt = ? WHERE admission = ? AND kind = ?", dueAt, admission, kind);
+    this.#due.read();
+  }
+
   pay(admission: string, kind: DebtKind): void {
     if (!this.#tables.has("debts")) return;
     this.#sql.exec("DELETE FROM debts WHERE admission = ? AND kind = ?", admission, kind);

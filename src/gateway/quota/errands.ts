@@ -11,6 +11,7 @@ import { deliverWebhook } from "./client-webhook.ts";
 import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
 import { isUnproven, type Job, ttlEndsAt } from "./job.ts";
+import { dueAt } from "./job-timing.ts";
 import { admissionIn, keepResult, keepUnder, keptBytes, provenName, resultNames } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Ending } from "./metering.ts";
@@ -180,7 +181,12 @@ export class Errands {
   async #keepUntold(debt: Debt): Promise<boolean> {
     const job = this.#meter.stores.jobs.find(debt.admission);
     if (!job || job.successor !== null || this.#isTooLate(debt)) return true;
-    return isOver(await this.follow(job));
+    const answer = await this.follow(job);
+    if (isOver(answer)) return true;
+    const { stores, clock } = this.#meter;
+    // It goes on: it is asked about as often as any job that does, since its result is kept there for as short a time.
+    if (typeof answer === "object") stores.transaction(() => stores.debts.postpone(debt, dueAt(job, clock())));
+    return false;
   }
 
   /** By then nothing of it is kept any more. */

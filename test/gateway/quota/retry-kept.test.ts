@@ -335,6 +335,19 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
     }),
   );
 
+  it("it is asked about in time where it runs for minutes, and the upstream keeps its result for one", () =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await endedByTheRunBefore(meter, state, "FAILED", null);
+      meter.bind([{ admission: retry, upstreamId }]);
+      const endsAt = world.now + 400 * secondMs;
+      world.ask = async () => {
+        if (world.now < endsAt) return says("IN_PROGRESS");
+        return world.now < endsAt + 60 * secondMs ? says("COMPLETED") : "unknown";
+      };
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
   it("its end is taken where a Worker's clock runs ahead, and so told the failure before it as its own", () =>
     withMeter(world, async (meter) => {
       const first = await accepted(meter);
