@@ -2,6 +2,7 @@
 import { limits } from "../../contract/limits.ts";
 import { isFinal, type JobState } from "../../contract/states.ts";
 import { isShare, type Job, ttlEndsAt } from "./job.ts";
+import { clocksDifferMs } from "./job-timing.ts";
 import type { Ending } from "./metering.ts";
 
 /** Whether the upstream can be asked about the job: its id must be known. */
@@ -66,6 +67,22 @@ export function isOfEarlierRun(
   const { retryOf, boundAt } = job;
   if (retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now)) return true;
   return earlierRunsEndOf(job, status) === "told" && !isCorrectable(job);
+}
+
+/**
+ * The end of an accepted retry that may be an earlier run's all the same. The Worker's clock says when the upstream was
+ * asked, and the meter's when the retry was accepted: of moments so near to each other, neither is known to be the first.
+ */
+export function isAskedNearAcceptance(
+  { retryOf, boundAt }: Job,
+  { status, askedAt }: Pick<Ending, "status" | "askedAt">,
+): boolean {
+  return retryOf !== null && boundAt !== null && mayBeRetried(status) && askedAt < boundAt + clocksDifferMs;
+}
+
+/** It expired, and nobody had told how it ended: its true end may still come. */
+export function isAssumedToBeOver({ status, assumed, endedAt, expiresAt }: Job): boolean {
+  return status === "TIMED_OUT" && assumed === 1 && endedAt !== null && endedAt >= expiresAt;
 }
 
 /** An end that may be retried and that nobody has told the cost of: it may be assumed altogether. */

@@ -8,6 +8,8 @@ import {
   endsAlone,
   idOf,
   isAsked,
+  isAskedNearAcceptance,
+  isAssumedToBeOver,
   isBefore,
   isDoubtfulRetry,
   isNamed,
@@ -54,7 +56,8 @@ export class Endings {
     const job = named && this.#settledBy(named, ending, now);
     if (!job) return this.#unchanged(named, ending);
     if (this.#isOfEarlierRun(job, ending, now)) return this.#ofEarlierRun(job, ending);
-    if (!ending.isUntold) this.#toldOf(job, ending);
+    const isUntold = ending.isUntold === true || isAskedNearAcceptance(job, ending);
+    if (!isUntold) this.#toldOf(job, ending);
     if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
       this.#stores.endAlone(job, firstEnd(job, ending), now);
@@ -77,8 +80,8 @@ export class Endings {
           this.#stores.networkEnds.goesOn(job.admission, job.network, now);
       }
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
-      if (ending.isUntold && job.endedAt !== null)
-        this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
+      if (isUntold && job.endedAt !== null)
+        this.#stores.debts.owe(job.admission, "untold", now, ending.isUntold ? now + job.retentionMs / 2 : now);
       return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
     });
   }
@@ -114,14 +117,9 @@ export class Endings {
   #settledBy(named: Job, { status, askedAt }: Pick<Ending, "status" | "askedAt">, now: number): Job | undefined {
     const newest = this.#chain.newestOf(named);
     if (!newest || newest.status === null || newest.status === status) return newest;
-    if (mayBeRetried(status) && this.#isToBeAsked(newest)) return newest;
+    if (mayBeRetried(status) && isAssumedToBeOver(newest)) return newest;
     const retry = this.#stores.jobs.findUnboundRetryOf(named.admission, newest.turn);
     return retry && !isBefore(askedAt, retry.admittedAt, now) ? retry : newest;
-  }
-
-  /** Its end was assumed without a question, and so the answer to a later one is its true end. */
-  #isToBeAsked({ admission, status, assumed }: Job): boolean {
-    return status === "TIMED_OUT" && assumed === 1 && this.#stores.debts.owes(admission, "untold");
   }
 
   #isOfEarlierRun(job: Job, ending: Pick<Ending, "status" | "askedAt">, now: number): boolean {

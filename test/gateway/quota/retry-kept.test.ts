@@ -348,6 +348,23 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
       expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
     }));
 
+  it("it is asked about at once where a Worker's clock runs ahead, and told the failure before it as its own, twice", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      const askedAt = world.now + 2 * secondMs;
+      told(meter, first, "FAILED");
+      world.now += secondMs;
+      const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000 });
+      for (let times = 0; times < 2; times++) told(meter, first, "FAILED", { askedAt });
+      expect(kinds(state)).toEqual(["untold"]);
+      world.ask = async () => says("COMPLETED");
+      await meter.alarm();
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.now).toBeLessThan(noon + 60 * secondMs);
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
   it("its end is taken where a Worker's clock runs ahead, and so told the failure before it as its own", () =>
     withMeter(world, async (meter) => {
       const first = await accepted(meter);
