@@ -63,11 +63,12 @@ export class Endings {
       this.#stores.endAlone(job, firstEnd(job, ending), now);
       return { ...this.#unchanged(job, ending), first: true };
     }
+    const mayBeOfEarlierRun = this.#mayBeOfEarlierRun(job, ending);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
       const upstreamId = idOf(job, ending);
       /** A failure costs nothing, so that no two runs are charged where the upstream has refused the retry. */
-      const isRefused = ending.status === "FAILED" && this.#mayBeOfEarlierRun(job, ending);
+      const isRefused = ending.status === "FAILED" && mayBeOfEarlierRun;
       if (upstreamId !== null && !isRefused) {
         if (ending.isUnproven) this.#bindings.guessWithin(job, upstreamId, now);
         else this.#bindings.bindWithin(job, upstreamId, now);
@@ -82,7 +83,9 @@ export class Endings {
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       if (isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, ending.isUntold ? now + job.retentionMs / 2 : now);
-      return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
+      const settled = { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
+      /** The retry may be accepted after all: its webhook is owed, and asks for the end by itself a little later. */
+      return mayBeOfEarlierRun ? { ...settled, wantsNotice: false } : settled;
     });
   }
 

@@ -219,8 +219,9 @@ export class Errands {
     // The id may be another user's job: no webhook tells of it.
     if (isUnproven(seen)) return this.#isTooLate(debt) && this.#forgetInput(debt);
     const asked = this.#askedOf(seen);
+    const told = typeof answer === "object" ? answer.body : undefined;
     if (asked && seen.status !== null && (isOver(answer) || this.#isTooLate(debt)))
-      endings.notify(admission, describeEnd(asked, seen.status), clock());
+      endings.notify(admission, told ?? describeEnd(asked, seen.status), clock());
     return false;
   }
 

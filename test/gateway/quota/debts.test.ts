@@ -183,6 +183,38 @@ describe("fault M2: nobody tells the meter what its webhook is to be told", () =
     }));
 });
 
+describe("fault: a retry with a webhook seems to have failed before it is accepted, by a clock that was set ahead", () => {
+  const failure = '{"id":"one","status":"FAILED","error":"out of memory"}';
+  const failed: UpstreamAnswer = { status: "FAILED", costMicroUsd: null, completedAt: noon, body: failure };
+  const seeming = async (planted: Planted) => {
+    const first = await bound(planted, { webhook: url });
+    planted.meter.settle(ending(first, { upstreamId: "ref", status: "FAILED" }));
+    planted.meter.notify(first, failure);
+    const retry = request({ operation: "retry", retryOf: { admission: first, upstreamId: "ref" } });
+    await planted.meter.admit(retry);
+    world.ask = async () => failed;
+    world.now += hourMs;
+    await planted.ringUntil(() => isEnded(planted, retry.admission) && sent.length === 1);
+    return retry.admission;
+  };
+
+  it("tells its true end, and not the failure of the run before it", () =>
+    planted(async (planted) => {
+      const retry = await seeming(planted);
+      planted.meter.bind([{ admission: retry, upstreamId: "ref" }]);
+      world.ask = async () => done;
+      await planted.ringUntil(() => owed(planted).length === 0 && sent.length > 1);
+      expect(sent).toEqual([toldOf(failure), toldOf(body)]);
+    }));
+
+  it("tells what the upstream says where nobody tells that it was accepted", () =>
+    planted(async (planted) => {
+      await seeming(planted);
+      await planted.ringUntil(() => owed(planted).length === 0 && sent.length > 1);
+      expect(sent).toEqual([toldOf(failure), toldOf(failure)]);
+    }));
+});
+
 describe("fault M3: a job whose end is assumed", () => {
   it("tells its webhook that it timed out", () =>
     planted(async (planted) => {
