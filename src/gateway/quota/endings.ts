@@ -125,6 +125,7 @@ export class Endings {
     return retry && !isBefore(askedAt, retry.admittedAt, now) ? retry : newest;
   }
 
+  /** Nothing that such an answer says counts for the job. */
   #isOfEarlierRun(job: Job, ending: Pick<Ending, "status" | "askedAt">, now: number): boolean {
     /** The retry's request may still be under way. At its expiry the end counts, since nobody will tell more of it. */
     const isWaited = job.endedAt === null && now < job.expiresAt;
