@@ -9,11 +9,11 @@ import type { JobRef } from "./handle.ts";
 import type { JobCall } from "./job-call.ts";
 import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
-import { endingOf, settle } from "./settling.ts";
+import { endingOf, forgotten, settle } from "./settling.ts";
 
 /** How an answer was got. */
 export interface Seen {
-  /** The moment before the upstream was asked. */
+  /** The moment before the upstream was asked, or `forgotten`. */
   readonly askedAt: number;
   /** It streamed: only part of it is known. */
   readonly partly?: boolean;
@@ -42,7 +42,8 @@ export async function presentJob(
   const body = () => JSON.stringify(presented);
   const keep = (run: string) => keepUnder(call.env.IMAGES, resultNames([job.admission], run), { run, body: body() });
   const telling =
-    ending && settle(call.meter, { ...ending, media: seen.kept }, body, askedAt > 0 && !partly ? keep : undefined);
+    ending &&
+    settle(call.meter, { ...ending, media: seen.kept }, body, askedAt === forgotten || partly ? undefined : keep);
   if (telling) call.waitUntil(telling.catch(logUnsettled));
   const costMicroUsd = seen.joined ? 0 : (ending?.costMicroUsd ?? undefined);
   logJob(call.exchange, answer.status);

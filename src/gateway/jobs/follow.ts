@@ -15,7 +15,7 @@ import { type JobCall, jobKey, mayShare } from "./job-call.ts";
 import { answerLarge, scanLarge } from "./large-answer.ts";
 import { logJob } from "./logged-job.ts";
 import { logUnsettled } from "./payers-meter.ts";
-import { isReported } from "./settling.ts";
+import { forgotten, isReported } from "./settling.ts";
 
 /** Answers 404 for a handle that is not this caller's job of this model. */
 export function ownJob(call: JobCall): JobRef {
@@ -90,7 +90,7 @@ async function fromKept(call: JobCall, job: JobRef, handle: string, error: unkno
     if (mayShare(call)) await call.images.flights.end({ ...jobKey(call), upstreamId }, admission).catch(() => {});
     throw error;
   }
-  return answerJob(call, end, job, handle, { askedAt: 0 });
+  return answerJob(call, end, job, handle, { askedAt: forgotten });
 }
 
 /** A result that the meter still has to write to KV is newer than the one in KV. */

@@ -51,6 +51,9 @@ export function costOf(output: unknown, { model }: CalledModel): number | undefi
   return Number.isSafeInteger(micro) && micro >= 0 ? micro : undefined;
 }
 
+/** When the upstream was asked for an end that it has forgotten, and that was kept: before anything that happened since. */
+export const forgotten = 0;
+
 const rememberedCharacters = 1024 * 1024;
 const rememberMs = 60 * 60 * 1000;
 /**
@@ -85,12 +88,17 @@ async function report(
   body: () => string | Promise<string>,
   keep: Keep | undefined,
 ): Promise<void> {
+  const { admission, askedAt, seenAt, isUntold } = ending;
+  const run = retriedAt.get(admission, seenAt);
   const settled = await meter.settle(ending);
   if (keep && settled.isOver) await keep(settled.admission);
   if (settled.wantsNotice) await meter.notify(settled.admission, await body());
-  // An end that the meter did not take (`isOver` is false: it is of a run before a retry) is told again at the next
-  // look. So is one that came with a notice, when its owner sees it.
-  if (settled.isOver && !ending.isUntold) reportedEnds.set(ending.admission, news, ending.seenAt + rememberMs);
+  // An end that the meter did not take (`isOver` is false: it is of a run before a retry) is told again at the next look,
+  // unless the upstream has forgotten the job: then nothing newer comes. One that came with a notice is told again when its
+  // owner sees it, and any end if the job was retried meanwhile.
+  const isTold = settled.isOver || askedAt === forgotten;
+  if (isTold && !isUntold && retriedAt.get(admission, seenAt) === run)
+    reportedEnds.set(admission, news, seenAt + rememberMs);
 }
 
 function newsOf({ status, costMicroUsd }: Ending): string {

@@ -1,6 +1,7 @@
 // What is learned of an admission between its start and its end: the upstream's id, a doubt, text that was handed out.
 import { Chain } from "./chain.ts";
 import { handedOutPrice } from "./charge.ts";
+import { mayBeRetried } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
 import { dueAt, expiresAt } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -34,16 +35,19 @@ export class Bindings {
   }
 
   /** What ended the retry before the relay told that it was accepted may have been the end of the run before it. */
-  #acceptEnded({ admission, retryOf, endedAt }: Job, now: number): void {
-    const { debts } = this.#stores;
-    if (retryOf === null || endedAt === null || debts.owes(admission, "untold")) return;
-    this.#stores.transaction(() => debts.owe(admission, "untold", now, now));
+  #acceptEnded(job: Job, now: number): void {
+    if (job.retryOf === null || !mayBeRetried(job.status) || this.#stores.debts.owes(job.admission, "untold")) return;
+    this.#stores.transaction(() => this.#askForEnd(job, now));
   }
 
-  /** Where its end was assumed before its id was known, the truth can be asked for now. */
   #bindAtLast(job: Job, upstreamId: string, now: number): void {
     this.#bind(job, upstreamId, now);
-    if (job.endedAt !== null) this.#stores.debts.owe(job.admission, "untold", now, now);
+    this.#askForEnd(job, now);
+  }
+
+  /** An end that came before the relay's word was assumed, or was not the job's: the upstream is asked for the true one. */
+  #askForEnd({ admission, endedAt }: Job, now: number): void {
+    if (endedAt !== null) this.#stores.debts.owe(admission, "untold", now, now);
   }
 
   #bind(job: Job, upstreamId: string, now: number): void {
@@ -73,7 +77,7 @@ export class Bindings {
   #prove(job: Job, upstreamId: string, now: number): void {
     this.#stores.jobs.update(job, { upstreamId, guessed: 0 });
     this.#bindKey(job, upstreamId);
-    if (job.endedAt !== null) this.#stores.debts.owe(job.admission, "untold", now, now);
+    this.#askForEnd(job, now);
   }
 
   /** Within a transaction that is under way. */

@@ -1,6 +1,6 @@
 // The end that is written into a job's row: its status, and what the job is charged.
 import { assumedCharge, type Charge, chargeOf, isFarOff } from "./charge.ts";
-import { isSure } from "./ending-rules.ts";
+import { isSure, wasOfEarlierRun } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
 import type { End } from "./jobs.ts";
 import type { Ending } from "./metering.ts";
@@ -16,6 +16,8 @@ export function firstEnd(job: Job, ending: Ending): End {
 export function correctedEnd(job: Job, ending: Ending): End | undefined {
   if (isSure(job, ending)) return undefined;
   const charge = chargeBy(job, ending);
+  /** What it was charged was an earlier run's: this is its own first end. */
+  if (wasOfEarlierRun(job, ending)) return endBy(job, ending, charge);
   /** Only a known cost corrects an assumed charge. An end that only a notice named may raise it, never lower it. */
   const isRaised = ending.isUnproven === true && charge.microUsd > job.charged;
   /** Its time was over before its text was counted. */

@@ -1,12 +1,14 @@
-// What a meter must still do about a job's end: bring its webhook's body, or keep its result. Each debt is a row until
-// it is done, so that no lost call loses it.
+// What a meter must still do about a job's end: bring its webhook's body, ask for an end that its owner has not seen, keep
+// its result, or forget its input. Each debt is a row until it is done, so that no lost call loses it.
+import { limits } from "../../contract/limits.ts";
 import { Bodies } from "./bodies.ts";
 import { NextDue } from "./next-due.ts";
 import type { Tables } from "./tables.ts";
 
 /**
  * - `webhook`: the client's webhook is without a body.
- * - `untold`: only a notice told of the end; the owner has not asked for it.
+ * - `untold`: the upstream is to be asked for the end: only a notice told it, it was assumed, or it may be that of a run
+ *   before a retry. The owner has not seen it.
  * - `result`: KV has not taken the result, so it is kept here.
  * - `input`: kept for the webhook of a retry, until none can be made.
  */
@@ -87,6 +89,13 @@ export class Debts {
     if (isSame) this.pay(admission, kind);
   }
 
+  /** Instead of after the usual wait. */
+  postpone({ admission, kind }: Debt, dueAt: number): void {
+    if (!this.#tables.has("debts")) return;
+    this.#sql.exec("UPDATE debts SET dueAt = ? WHERE admission = ? AND kind = ?", dueAt, admission, kind);
+    this.#due.read();
+  }
+
   pay(admission: string, kind: DebtKind): void {
     if (!this.#tables.has("debts")) return;
     this.#sql.exec("DELETE FROM debts WHERE admission = ? AND kind = ?", admission, kind);
@@ -94,8 +103,13 @@ export class Debts {
     this.#due.read();
   }
 
+  /** The clock was set back: what is to be tried is due now. An input is kept no longer than from now on, and no shorter. */
   hurry(now: number): void {
-    this.#due.hurry(now);
+    if (this.#due.at === undefined) return;
+    const [tried, kept] = [now, now + limits.runRetentionMs];
+    const sooner = "UPDATE debts SET dueAt = MIN(dueAt, CASE kind WHEN 'input' THEN ? ELSE ? END) WHERE dueAt > ?";
+    this.#sql.exec(sooner, kept, tried, now);
+    this.#due.read();
   }
 
   nextDue(): number | undefined {

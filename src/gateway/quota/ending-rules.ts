@@ -1,7 +1,8 @@
 // What an answer, or the time, says of a job by its row. Pure functions.
 import { limits } from "../../contract/limits.ts";
-import { isFinal } from "../../contract/states.ts";
+import { isFinal, type JobState } from "../../contract/states.ts";
 import { isShare, type Job, ttlEndsAt } from "./job.ts";
+import { clocksDifferMs } from "./job-timing.ts";
 import type { Ending } from "./metering.ts";
 
 /** Whether the upstream can be asked about the job: its id must be known. */
@@ -9,9 +10,14 @@ export function isAsked(job: Job): boolean {
   return job.upstreamId !== null && !isShare(job);
 }
 
-/** The upstream keeps a job that came to no good end for so long. */
+/** The upstream runs again what came to no good end. */
+export function mayBeRetried(status: JobState | null): boolean {
+  return status === "FAILED" || status === "TIMED_OUT";
+}
+
+/** It keeps such a job for so long. */
 export function mayBeRetriedUntil({ status, endedAt }: Job): number {
-  return endedAt !== null && (status === "FAILED" || status === "TIMED_OUT") ? endedAt + limits.runRetentionMs : 0;
+  return endedAt !== null && mayBeRetried(status) ? endedAt + limits.runRetentionMs : 0;
 }
 
 /**
@@ -36,14 +42,57 @@ export function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boole
   return ending.isUnproven === true && boundAt !== null && upstreamId !== ending.upstreamId;
 }
 
-/** An answer to a question asked before the retry was accepted is of the earlier run. */
-export function isStale({ retryOf, boundAt }: Job, { askedAt }: Pick<Ending, "askedAt">, now: number): boolean {
-  return retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now);
+/**
+ * Of two different ends of a retry, one that is known and one that is told: which was an earlier run's. Only what FAILED
+ * or TIMED_OUT is run again, so only these can be. Example: a retry is known to have FAILED, and an answer says COMPLETED.
+ * Then the failure was the earlier run's, seen late or by a clock that was set back. Of two such ends the known one stays.
+ */
+const earlierRunsEnd: Partial<Record<JobState, Partial<Record<JobState, "known" | "told">>>> = {
+  FAILED: { TIMED_OUT: "told", COMPLETED: "known", CANCELLED: "known" },
+  TIMED_OUT: { FAILED: "told", COMPLETED: "known", CANCELLED: "known" },
+  COMPLETED: { FAILED: "told", TIMED_OUT: "told" },
+  CANCELLED: { FAILED: "told", TIMED_OUT: "told" },
+};
+
+function earlierRunsEndOf({ retryOf, status: known }: Job, told: JobState): "known" | "told" | undefined {
+  return retryOf === null || known === null ? undefined : earlierRunsEnd[known]?.[told];
 }
 
-/** The same where the clock tells nothing: the retry is known to have ended otherwise. */
-export function isEarlierEnd(job: Job, { status }: Pick<Ending, "status">): boolean {
-  return job.retryOf !== null && job.status !== status && isFinal(status) && isSure(job, { status });
+/** Whether what an answer says of an accepted retry is of an earlier run: by when it was asked for, or by the end it tells. */
+export function isOfEarlierRun(
+  job: Job,
+  { status, askedAt }: Pick<Ending, "status" | "askedAt">,
+  now: number,
+): boolean {
+  const { retryOf, boundAt } = job;
+  if (retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now)) return true;
+  return earlierRunsEndOf(job, status) === "told" && !isCorrectable(job);
+}
+
+/**
+ * The end of an accepted retry that may be an earlier run's all the same. The Worker's clock says when the upstream was
+ * asked, and the meter's when the retry was accepted: of moments so near to each other, neither is known to be the first.
+ */
+export function isAskedNearAcceptance(
+  { retryOf, boundAt }: Job,
+  { status, askedAt }: Pick<Ending, "status" | "askedAt">,
+): boolean {
+  return retryOf !== null && boundAt !== null && mayBeRetried(status) && askedAt < boundAt + clocksDifferMs;
+}
+
+/** It expired, and nobody had told how it ended: its true end may still come. */
+export function isAssumedToBeOver({ status, assumed, endedAt, expiresAt }: Job): boolean {
+  return status === "TIMED_OUT" && assumed === 1 && endedAt !== null && endedAt >= expiresAt;
+}
+
+/** An end that may be retried and that nobody has told the cost of: it may be assumed altogether. */
+function isCorrectable({ status, assumed }: Job): boolean {
+  return assumed === 1 && mayBeRetried(status);
+}
+
+/** Whether what is known of a retry's end was the end of an earlier run, by another end that is told now. */
+export function wasOfEarlierRun(job: Job, { status }: Pick<Ending, "status">): boolean {
+  return earlierRunsEndOf(job, status) === "known";
 }
 
 /** A moment in the future means that the clock was set back: then nothing counts as before it. */
@@ -70,13 +119,5 @@ export function saysNothingNew(job: Job, { status, askedAt, media = [] }: Ending
 
 /** It has ended, and what it was charged stays. */
 export function isSure(job: Job, ending: Pick<Ending, "status">): boolean {
-  return job.endedAt !== null && job.assumed === 0 && !wasEarlierRuns(job, ending);
-}
-
-/**
- * What failed completes by a retry alone: so the failure that ended this retry was the earlier run's, seen late or by a
- * clock that was set back.
- */
-function wasEarlierRuns({ retryOf, status }: Job, ending: Pick<Ending, "status">): boolean {
-  return retryOf !== null && status === "FAILED" && ending.status === "COMPLETED";
+  return job.endedAt !== null && job.assumed === 0 && !wasOfEarlierRun(job, ending);
 }

@@ -8,12 +8,14 @@ import {
   endsAlone,
   idOf,
   isAsked,
+  isAskedNearAcceptance,
+  isAssumedToBeOver,
   isBefore,
   isDoubtfulRetry,
-  isEarlierEnd,
   isNamed,
   isOfAnother,
-  isStale,
+  isOfEarlierRun,
+  mayBeRetried,
   saysNothingNew,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
@@ -53,17 +55,21 @@ export class Endings {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
     if (!job) return this.#unchanged(named, ending);
-    if (isStale(job, ending, now) || isEarlierEnd(job, ending)) return this.#ofEarlierRun(job, ending);
-    if (!ending.isUntold) this.#toldOf(job, ending);
+    if (this.#isOfEarlierRun(job, ending, now)) return this.#ofEarlierRun(job, ending);
+    const isUntold = ending.isUntold === true || isAskedNearAcceptance(job, ending);
+    if (!isUntold) this.#toldOf(job, ending);
     if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
     if (endsAlone(job, ending)) {
       this.#stores.endAlone(job, firstEnd(job, ending), now);
       return { ...this.#unchanged(job, ending), first: true };
     }
+    const mayBeOfEarlierRun = this.#mayBeOfEarlierRun(job, ending);
     return this.#stores.transaction(() => {
       const wasOpen = job.endedAt === null;
       const upstreamId = idOf(job, ending);
-      if (upstreamId !== null && !this.#mayBeRefused(job, ending)) {
+      /** A failure costs nothing, so that no two runs are charged where the upstream has refused the retry. */
+      const isRefused = ending.status === "FAILED" && mayBeOfEarlierRun;
+      if (upstreamId !== null && !isRefused) {
         if (ending.isUnproven) this.#bindings.guessWithin(job, upstreamId, now);
         else this.#bindings.bindWithin(job, upstreamId, now);
       }
@@ -75,9 +81,11 @@ export class Endings {
           this.#stores.networkEnds.goesOn(job.admission, job.network, now);
       }
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
-      if (ending.isUntold && job.endedAt !== null)
-        this.#stores.debts.owe(job.admission, "untold", now, now + job.retentionMs / 2);
-      return { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
+      if (isUntold && job.endedAt !== null)
+        this.#stores.debts.owe(job.admission, "untold", now, ending.isUntold ? now + job.retentionMs / 2 : now);
+      const settled = { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
+      /** The retry may be accepted after all: its webhook is owed, and asks for the end by itself a little later. */
+      return mayBeOfEarlierRun ? { ...settled, wantsNotice: false } : settled;
     });
   }
 
@@ -112,18 +120,26 @@ export class Endings {
   #settledBy(named: Job, { status, askedAt }: Pick<Ending, "status" | "askedAt">, now: number): Job | undefined {
     const newest = this.#chain.newestOf(named);
     if (!newest || newest.status === null || newest.status === status) return newest;
+    if (mayBeRetried(status) && isAssumedToBeOver(newest)) return newest;
     const retry = this.#stores.jobs.findUnboundRetryOf(named.admission, newest.turn);
     return retry && !isBefore(askedAt, retry.admittedAt, now) ? retry : newest;
   }
 
+  /** Nothing that such an answer says counts for the job. */
+  #isOfEarlierRun(job: Job, ending: Pick<Ending, "status" | "askedAt">, now: number): boolean {
+    /** The retry's request may still be under way. At its expiry the end counts, since nobody will tell more of it. */
+    const isWaited = job.endedAt === null && now < job.expiresAt;
+    return isOfEarlierRun(job, ending, now) || (isWaited && this.#mayBeOfEarlierRun(job, ending));
+  }
+
   /**
-   * Whether FAILED may be the earlier run's failure, seen again because the upstream refused the retry. It cannot be if
-   * the earlier run ended otherwise.
+   * Whether the end of a retry may be that of the run before it, seen again: nobody has told that the upstream accepted
+   * the retry. It cannot be if the run before is known to have ended otherwise.
    */
-  #mayBeRefused(job: Job, { status }: Ending): boolean {
-    if (job.retryOf === null || job.boundAt !== null || status !== "FAILED") return false;
+  #mayBeOfEarlierRun(job: Job, { status }: Pick<Ending, "status">): boolean {
+    if (!isDoubtfulRetry(job) || !mayBeRetried(status)) return false;
     const before = this.#chain.before(job).at(-1);
-    return !before || before.status === null || before.status === "FAILED";
+    return !before || before.status === null || before.status === status;
   }
 
   /** What has no id here is held for longer by it: a call that streams its answer, or a network's share. */
@@ -196,14 +212,26 @@ export class Endings {
   }
 
   /**
-   * The admission that an answer is of: the job's own, or a retry's. Undefined for an answer from before an accepted
-   * retry.
+   * The last of the job and its retries that the upstream is known to have accepted. Once it is another one, what the
+   * upstream was asked before is of an earlier run.
+   */
+  lastAccepted(admission: string): string | undefined {
+    const named = this.#stores.jobs.find(admission);
+    if (!named) return undefined;
+    const last = isDoubtfulRetry(named) ? this.#chain.before(named).at(-1) : this.#chain.newestOf(named);
+    return last?.admission;
+  }
+
+  /**
+   * The admission that an answer is of: the job's own, or a retry's. Where it may be of either, it is kept as the first
+   * one's, so that it never hides what the retry makes. Undefined for an answer of an earlier run.
    */
   runOf(ending: Pick<Ending, "admission" | "status" | "askedAt">, now: number): string | undefined {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
-    if (job && (isStale(job, ending, now) || isEarlierEnd(job, ending))) return undefined;
-    return job?.admission ?? ending.admission;
+    if (!job) return ending.admission;
+    if (this.#isOfEarlierRun(job, ending, now)) return undefined;
+    return this.#mayBeOfEarlierRun(job, ending) ? this.#chain.firstOf(job.admission) : job.admission;
   }
 
   /**

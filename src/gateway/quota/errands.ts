@@ -11,6 +11,7 @@ import { deliverWebhook } from "./client-webhook.ts";
 import type { Debt } from "./debts.ts";
 import type { Endings } from "./endings.ts";
 import { isUnproven, type Job, ttlEndsAt } from "./job.ts";
+import { dueAt } from "./job-timing.ts";
 import { admissionIn, keepResult, keepUnder, keptBytes, provenName, resultNames } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { Ending } from "./metering.ts";
@@ -31,11 +32,14 @@ export interface SendingMeter {
   readonly send: Send;
 }
 
-/** What was asked about, and when: the first and the newest of its chain at that moment. */
+/** What was asked about, and when: the first of its chain, and the last that was accepted by then. */
 interface Asked extends Pick<Ending, "admission" | "upstreamId" | "askedAt" | "isUnproven"> {
   readonly first: string;
-  readonly newest: string | undefined;
+  readonly lastAccepted: string | undefined;
 }
+
+/** `outdated`: a retry was accepted since, or the relay told the id that only a notice had told. It is asked about again. */
+type Followed = UpstreamAnswer | "outdated";
 
 export class Errands {
   readonly #env: Env;
@@ -49,7 +53,7 @@ export class Errands {
   }
 
   /** Large answers are read one after the other: the objects of an isolate share its memory. */
-  async follow(job: Job): Promise<UpstreamAnswer> {
+  async follow(job: Job): Promise<Followed> {
     const over = Promise.withResolvers<void>();
     const turn = () => {
       const before = this.#large;
@@ -63,12 +67,12 @@ export class Errands {
     }
   }
 
-  async #follow(job: Job, turn: () => Promise<void>): Promise<UpstreamAnswer> {
+  async #follow(job: Job, turn: () => Promise<void>): Promise<Followed> {
     const asked = this.#askedOf(job);
     if (!asked) return "unknown";
     const { admission, upstreamId, first, isUnproven } = asked;
     const askedAt = this.#meter.clock();
-    const { newest } = this.#meter.endings.lastWord(admission);
+    const lastAccepted = this.#meter.endings.lastAccepted(admission);
     const wasExpired = job.expiresAt <= askedAt;
     let text: Uint8Array | undefined;
     const keep = async (passing: ReadableStream<Uint8Array>) => {
@@ -77,9 +81,8 @@ export class Errands {
     };
     const asking = this.#meter.ask(asked, { turn, keep: isUnproven ? undefined : keep });
     const answer = await asking.catch(() => "unreachable" as const);
-    const isTaken =
-      typeof answer !== "object" ||
-      (await this.#settleAnswer(answer, { admission, upstreamId, first, newest, askedAt, isUnproven }, text));
+    const askedOf = { admission, upstreamId, first, lastAccepted, askedAt, isUnproven };
+    const isOutdated = typeof answer === "object" && !(await this.#settleAnswer(answer, askedOf, text));
     const now = this.#meter.clock();
     if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
     const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
@@ -87,8 +90,7 @@ export class Errands {
     const isExpired = wasExpired && job.expiresAt <= now;
     if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
     else if (isExpired) this.#meter.endings.assume(admission, now);
-    // What the upstream said before a retry was accepted says nothing of the job any more.
-    return isTaken ? answer : "unreachable";
+    return isOutdated ? "outdated" : answer;
   }
 
   #askedOf(job: Job): AskedJob | undefined {
@@ -99,10 +101,10 @@ export class Errands {
       : { model, upstreamId, owner, admission, first, isUnproven: isUnproven(job) };
   }
 
-  /** False where a retry was accepted since: the answer is of the run before it. */
+  /** False where the answer is outdated. Then nothing of it is told or owed. */
   async #settleAnswer(
-    answer: Exclude<Awaited<ReturnType<AskUpstream>>, string>,
-    { first, newest, ...asked }: Asked,
+    answer: Exclude<UpstreamAnswer, string>,
+    { first, lastAccepted, ...asked }: Asked,
     text: Uint8Array | undefined,
   ): Promise<boolean> {
     const { status, costMicroUsd, completedAt, body, isTaken } = answer;
@@ -112,18 +114,20 @@ export class Errands {
     const media = asked.isUnproven ? undefined : answer.media;
     const { endings, clock } = this.#meter;
     // By the rows, and not by the clock, which may have been set meanwhile.
-    const isPassed = () => endings.lastWord(asked.admission).newest !== newest;
+    const isOutdated = () =>
+      endings.lastAccepted(asked.admission) !== lastAccepted || (asked.isUnproven && this.#isProven(asked.admission));
     const seenAt = clock();
     const run = endings.runOf({ ...asked, status }, seenAt);
-    if (run === undefined || isPassed()) return false;
+    if (run === undefined || isOutdated()) return false;
     // A list of the owner's jobs names a retry by its own admission, too.
-    const names = asked.isUnproven ? [provenName(asked)] : resultNames([first, asked.admission], run);
+    const own = run === first ? [first] : resultNames([first, asked.admission], run);
+    const names = asked.isUnproven ? [provenName(asked)] : own;
     const unkept = told === undefined ? [] : await keepUnder(this.#env.IMAGES, names, { run, body: told });
     const now = clock();
-    if (isPassed()) return false;
+    if (isOutdated()) return false;
     // Or the row of a retry has come or gone that the upstream never accepted.
     if (endings.runOf({ ...asked, status }, now) !== run)
-      return this.#settleAnswer(answer, { first, newest, ...asked }, text);
+      return this.#settleAnswer(answer, { first, lastAccepted, ...asked }, text);
     const { wantsNotice, admission } = endings.settle(
       { ...asked, status, costMicroUsd, seenAt, completedAt, media },
       now,
@@ -132,6 +136,12 @@ export class Errands {
     if (wantsNotice) endings.notify(admission, told, now);
     this.#oweResults(names, unkept, told, now);
     return true;
+  }
+
+  /** An answer under an id that was not proven is neither believed nor kept for all who know the job: it is asked for anew. */
+  #isProven(admission: string): boolean {
+    const job = this.#meter.stores.jobs.find(admission);
+    return job !== undefined && !isUnproven(job);
   }
 
   /**
@@ -171,7 +181,12 @@ export class Errands {
   async #keepUntold(debt: Debt): Promise<boolean> {
     const job = this.#meter.stores.jobs.find(debt.admission);
     if (!job || job.successor !== null || this.#isTooLate(debt)) return true;
-    return isOver(await this.follow(job));
+    const answer = await this.follow(job);
+    if (isOver(answer)) return true;
+    const { stores, clock } = this.#meter;
+    // It goes on: it is asked about as often as any job that does, since its result is kept there for as short a time.
+    if (typeof answer === "object") stores.transaction(() => stores.debts.postpone(debt, dueAt(job, clock())));
+    return false;
   }
 
   /** By then nothing of it is kept any more. */
@@ -204,8 +219,9 @@ export class Errands {
     // The id may be another user's job: no webhook tells of it.
     if (isUnproven(seen)) return this.#isTooLate(debt) && this.#forgetInput(debt);
     const asked = this.#askedOf(seen);
+    const told = typeof answer === "object" ? answer.body : undefined;
     if (asked && seen.status !== null && (isOver(answer) || this.#isTooLate(debt)))
-      endings.notify(admission, describeEnd(asked, seen.status), clock());
+      endings.notify(admission, told ?? describeEnd(asked, seen.status), clock());
     return false;
   }
 
@@ -239,7 +255,7 @@ export class Errands {
 }
 
 /** Asked again, the upstream says nothing more. */
-function isOver(answer: UpstreamAnswer): boolean {
+function isOver(answer: Followed): boolean {
   return answer === "unknown" || (typeof answer === "object" && isFinal(answer.status));
 }
 

@@ -21,6 +21,8 @@ const askLongMs = 10 * minuteMs;
 const spread = 0.25;
 /** After a notice whose end the upstream does not confirm. */
 const looksMs = [2 * secondMs, 10 * secondMs, 30 * secondMs];
+/** Clocks of machines differ by less. */
+export const clocksDifferMs = 5 * secondMs;
 /** How long a job that goes on after its time keeps its place without a word of it: some questions fail or come late. */
 export const outlivesMs = 4 * askLongMs;
 /** How long the last question may take. After that the job's end is assumed. */

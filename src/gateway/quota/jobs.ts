@@ -42,8 +42,11 @@ export class Jobs {
   /** Ended, and still in `jobs`. */
   readonly #unmoved = new Map<string, Job>();
   readonly #ended: EndedCounts;
-  /** So many were left where nearly all were owed: as long as there are few more, they are not looked at again. */
-  readonly #left: EndedCounts = { known: 0, assumed: 0 };
+  /**
+   * How many rows the last pruning had to leave, since nearly all were owed. They are looked at again once there is a batch
+   * more of them. 0 where it found enough to remove.
+   */
+  readonly #unprunable: EndedCounts = { known: 0, assumed: 0 };
   /** No open job is due or expires before this moment. Undefined if all must be looked at. */
   #dueNotBefore: number | undefined;
   #expiryNotBefore: number | undefined;
@@ -192,14 +195,14 @@ export class Jobs {
   }
 
   #pruneKind(kind: keyof EndedCounts): Job[] {
-    if (this.#ended[kind] < Math.max(keptEnded[kind], this.#left[kind]) + pruneBatch) return [];
+    if (this.#ended[kind] < Math.max(keptEnded[kind], this.#unprunable[kind]) + pruneBatch) return [];
     const areOthers = this.#tables.has("debts") ? `AND NOT ${isOwed}` : "";
     const oldest = `SELECT admission FROM ended WHERE assumed = ? ${areOthers} ORDER BY endedAt, admission LIMIT ?`;
     const query = `DELETE FROM ended WHERE admission IN (${oldest}) RETURNING *`;
     const rows = this.#sql.exec<EndedRow>(query, kind === "assumed" ? 1 : 0, pruneBatch).toArray();
     const gone = rows.map(readEnded);
     for (const job of gone) this.#countEnded(job, -1);
-    this.#left[kind] = gone.length < pruneBatch ? this.#ended[kind] : 0;
+    this.#unprunable[kind] = gone.length < pruneBatch ? this.#ended[kind] : 0;
     return gone;
   }
 

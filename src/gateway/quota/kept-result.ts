@@ -52,8 +52,9 @@ export interface Keeping {
 }
 
 /**
- * A result lies under the name that its owner asks by, and under that of its own run, which no other run writes. Example:
- * A fails, its retry B completes, and KV takes A's failure late: the name of A says FAILED, and that of B is right.
+ * A result lies under the name that its owner asks by, and under that of its own run. Only an end that can be of no other
+ * run is written under a run's name. Example: A fails, its retry B completes, and KV takes A's failure late: the name of A
+ * says FAILED, and that of B, which is read first, is right.
  */
 export function resultNames(asked: readonly string[], run: string): string[] {
   return [...new Set([...asked, run])];

@@ -6,6 +6,7 @@ import { type BudgetSlices, retryReportMs } from "./budget-slices.ts";
 import { Deliveries } from "./deliveries.ts";
 import type { Endings } from "./endings.ts";
 import type { Errands } from "./errands.ts";
+import { clocksDifferMs } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import { dayMs } from "./periods.ts";
 import type { UploadAdmissions } from "./upload-admissions.ts";
@@ -15,8 +16,6 @@ const name = "user-meter";
 const atOnce = 6;
 /** R2 deletes as many by one call. */
 const filesAtOnce = 1000;
-/** Clocks of machines differ by less. */
-const toleranceMs = 5_000;
 const never = Number.POSITIVE_INFINITY;
 /** After this long without a sign of the payer, only the operator's settings are kept. */
 const keptMs = 70 * dayMs;
@@ -60,7 +59,7 @@ export class MeterAlarm {
     const { stores, clock } = this.#meter;
     if (!stores.isBorn) return;
     const now = clock();
-    if (now < this.#lastAt - toleranceMs) stores.hurry(now);
+    if (now < this.#lastAt - clocksDifferMs) stores.hurry(now);
     this.#lastAt = now;
     this.#alarm.arm(this.#dueAt(), this.#emptyAt(now));
     stores.alarmAt = this.#alarm.at ?? null;

@@ -190,8 +190,8 @@ export interface Settled {
   /** No answer stated the cost: one that does corrects the charge. */
   readonly isAssumed: boolean;
   /**
-   * The job has ended so, also if only assumed: telling the same end again changes nothing. False for the end of a run
-   * before a retry.
+   * The job has ended so, also if only assumed: telling the same end again changes nothing. False for the end that is a
+   * run's before a retry, or may be.
    */
   readonly isOver: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */
@@ -256,7 +256,10 @@ export interface Metering {
    * idempotency key may stand for an earlier call.
    */
   countHit(hit: Hit): HitAnswer;
-  /** The first of the names is the admission; an answer is kept under one of them. */
+  /**
+   * What is known of a job's last end. The first of the names is the admission. An answer may be owed under any of them, or
+   * under the name of the last retry.
+   */
   lastWord(names: readonly string[]): KnownEnd;
   /** A retry reserves what the job's earlier admission reserved. */
   job(admission: string): MeteredJob | undefined;

@@ -99,6 +99,46 @@ describe("attack M10: a retried job that only the alarm asks about", () => {
   );
 });
 
+describe("what the meter is told of a retried job by its owner's polls", () => {
+  const watched = async (times: number) => {
+    const job = await retried(times);
+    const settles: string[] = [];
+    const { settle } = UserMeter.prototype;
+    vi.spyOn(UserMeter.prototype, "settle").mockImplementation(function (
+      this: UserMeter,
+      ...told: Parameters<typeof settle>
+    ) {
+      settles.push(told[0].status);
+      return settle.apply(this, told);
+    });
+    return { ...job, settles };
+  };
+
+  it("fault: a kept end is told once and not by each poll, where the upstream has forgotten the job", async () => {
+    const { end, ring, status, settles } = await watched(1);
+    const done = { status: "COMPLETED", output: { cost: 0.5, text: "done" } };
+    end(done);
+    await ring(60_000);
+    end({ gone: true });
+    for (let poll = 0; poll < 4; poll++) expect(await status()).toMatchObject(done);
+    expect(settles).toEqual(["COMPLETED"]);
+  });
+
+  it("fault: the retry's own failure is told where KV took the failure before it so slowly that it was retried meanwhile", async () => {
+    const { status, retry, holdWrite, settles } = await watched(0);
+    const write = holdWrite();
+    const polled = status();
+    await write.begun;
+    expect((await retry()).status).toBe(200);
+    write.release();
+    await polled;
+    expect(settles).toEqual(["FAILED"]);
+    await scheduler.wait(5);
+    expect(await status()).toMatchObject({ status: "FAILED" });
+    expect(settles).toEqual(["FAILED", "FAILED"]);
+  });
+});
+
 describe("fault: an end that was kept before a retry", () => {
   const gone = { code: "JOB_NOT_FOUND" };
   const hourMs = 60 * 60_000;

@@ -183,6 +183,38 @@ describe("fault M2: nobody tells the meter what its webhook is to be told", () =
     }));
 });
 
+describe("fault: a retry with a webhook seems to have failed before it is accepted, by a clock that was set ahead", () => {
+  const failure = '{"id":"one","status":"FAILED","error":"out of memory"}';
+  const failed: UpstreamAnswer = { status: "FAILED", costMicroUsd: null, completedAt: noon, body: failure };
+  const seeming = async (planted: Planted) => {
+    const first = await bound(planted, { webhook: url });
+    planted.meter.settle(ending(first, { upstreamId: "ref", status: "FAILED" }));
+    planted.meter.notify(first, failure);
+    const retry = request({ operation: "retry", retryOf: { admission: first, upstreamId: "ref" } });
+    await planted.meter.admit(retry);
+    world.ask = async () => failed;
+    world.now += hourMs;
+    await planted.ringUntil(() => isEnded(planted, retry.admission) && sent.length === 1);
+    return retry.admission;
+  };
+
+  it("tells its true end, and not the failure of the run before it", () =>
+    planted(async (planted) => {
+      const retry = await seeming(planted);
+      planted.meter.bind([{ admission: retry, upstreamId: "ref" }]);
+      world.ask = async () => done;
+      await planted.ringUntil(() => owed(planted).length === 0 && sent.length > 1);
+      expect(sent).toEqual([toldOf(failure), toldOf(body)]);
+    }));
+
+  it("tells what the upstream says where nobody tells that it was accepted", () =>
+    planted(async (planted) => {
+      await seeming(planted);
+      await planted.ringUntil(() => owed(planted).length === 0 && sent.length > 1);
+      expect(sent).toEqual([toldOf(failure), toldOf(failure)]);
+    }));
+});
+
 describe("fault M3: a job whose end is assumed", () => {
   it("tells its webhook that it timed out", () =>
     planted(async (planted) => {
@@ -308,6 +340,20 @@ describe("a job whose end a notice alone told", () => {
       expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
     }));
 
+  it("fault: is charged as known and kept where the relay tells its id while the alarm asks about it", () =>
+    planted(async (planted) => {
+      const job = request();
+      await planted.meter.admit(job);
+      planted.meter.lookAgain({ admission: job.admission, upstreamId: "ref" });
+      world.ask = async () => {
+        planted.meter.bind([{ admission: job.admission, upstreamId: "ref" }]);
+        return done;
+      };
+      await planted.ringUntil(() => isEnded(planted, job.admission));
+      expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
+      expect([...world.kept.keys()]).toEqual([`result/${job.admission}`]);
+    }));
+
   it("is told to no webhook where nobody but the notice named it: its handle may be another's job's", () =>
     planted(async (planted) => {
       const job = request({ webhook: url });
@@ -397,6 +443,34 @@ describe("a clock that is set back by an hour", () => {
       setBack(planted);
       await planted.ringUntil(() => sent.length > 0);
       expect(world.now).toBeLessThan(noon + hourMs / 2);
+    }));
+
+  it("fault: takes no input from the webhook of a retry", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url, webhookInput: '{"prompt":"a cat"}' });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "FAILED" }));
+      planted.meter.notify(admission, body);
+      await planted.ringUntil(() => sent.length > 0);
+      setBack(planted);
+      await planted.meter.alarm();
+      const retry = request({ operation: "retry", retryOf: { admission, upstreamId: "ref" } });
+      await planted.meter.admit(retry);
+      planted.meter.bind([{ admission: retry.admission, upstreamId: "ref" }]);
+      world.ask = async () => done;
+      await planted.ringUntil(() => sent.length > 1);
+      expect(JSON.parse(sent[1] ?? "")).toMatchObject({ status: "COMPLETED", input: { prompt: "a cat" } });
+    }));
+
+  it("keeps no input for longer than a job may be retried", () =>
+    planted(async (planted) => {
+      const admission = await bound(planted, { webhook: url, webhookInput: '{"prompt":"a cat"}' });
+      planted.meter.settle(ending(admission, { upstreamId: "ref", status: "FAILED" }));
+      planted.meter.notify(admission, body);
+      await planted.ringUntil(() => sent.length > 0);
+      setBack(planted);
+      await planted.ringUntil(() => owed(planted).length === 0);
+      expect(world.now).toBe(noon - hourMs + limits.runRetentionMs);
+      expect(planted.state.storage.sql.exec("SELECT * FROM outbox_bodies").toArray()).toEqual([]);
     }));
 
   it("shortens no job, however often its meter wakes before the clock has caught up", () =>

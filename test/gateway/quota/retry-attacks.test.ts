@@ -169,9 +169,20 @@ it("fault of torture: a retry that an earlier run's failure ended is charged wha
   await accepted(again(first));
   await seen(first, noon + 11, "FAILED");
   await seen(first, noon + 20, "COMPLETED");
-  expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
+  expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
   for (const now of [noon + 21, noon + 22]) await seen(first, now, "COMPLETED", 7202);
   expect(await totals()).toEqual({ known: 7202, assumed: 0, reserved: 0 });
+});
+
+it("fault: a retry that completed at no stated cost is not undone by the failure before it, by a clock that was set back", async () => {
+  const first = await accepted();
+  await seen(first, noon + 1, "FAILED");
+  await at(noon + 10);
+  await accepted(again(first));
+  await seen(first, noon + 20, "COMPLETED");
+  await at(noon + 2);
+  await seen(first, noon + 2, "FAILED");
+  expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
 });
 
 it("attack: the end of a retry in doubt, told twice and without its id, is charged once", async () => {

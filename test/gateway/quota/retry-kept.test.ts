@@ -22,11 +22,11 @@ afterEach(async () => {
 });
 
 const bodyOf = (status: JobState) => JSON.stringify({ id: "handle", status });
-const says = (status: JobState): UpstreamAnswer => ({
+const says = (status: JobState, costMicroUsd = status === "COMPLETED" ? 9000 : null): UpstreamAnswer => ({
   status,
-  costMicroUsd: status === "COMPLETED" ? 9000 : null,
+  costMicroUsd,
   completedAt: world.now,
-  body: bodyOf(status),
+  ...(!status.startsWith("IN_") && { body: bodyOf(status) }),
 });
 
 async function accepted(meter: UserMeter, change: Parameters<typeof request>[0] = {}): Promise<string> {
@@ -46,11 +46,11 @@ const owed = (meter: UserMeter, admission: string) => {
   const { owed } = meter.lastWord([admission]);
   return owed && new TextDecoder().decode(owed);
 };
-const kinds = ({ storage }: DurableObjectState) =>
-  storage.sql
-    .exec<{ kind: string }>("SELECT kind FROM debts")
-    .toArray()
-    .map(({ kind }) => kind);
+const kinds = ({ storage: { sql } }: DurableObjectState) => {
+  const isMade = sql.exec("SELECT name FROM sqlite_master WHERE name = 'debts'").toArray().length > 0;
+  const rows = isMade ? sql.exec<{ kind: string }>("SELECT kind FROM debts").toArray() : [];
+  return rows.map(({ kind }) => kind);
+};
 
 /** The alarm rings when it is due, until that holds. */
 async function ringUntil(meter: UserMeter, state: DurableObjectState, holds: () => boolean): Promise<void> {
@@ -134,6 +134,35 @@ describe("fault of torture: a retry is accepted while the alarm asks about the r
   );
 });
 
+describe("fault: a retry is accepted while the alarm asks about it, and the answer is of the run before", () => {
+  it.each([
+    ["right", 0, 0],
+    ["set back after it was accepted", 0, -hourMs],
+    ["set ahead, and back after it was accepted", hourMs, -hourMs],
+    ["set back before it was accepted, and right again", -hourMs, hourMs],
+  ])("that does not end it, where the clock is %s", (_, before, after) =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      told(meter, first, "FAILED");
+      world.now += secondMs;
+      const retry = request({ ...retryOf(first), retentionMs: 60_000 });
+      await meter.admit(retry);
+      const ask = vi.fn(async () => {
+        world.now += before + 1;
+        meter.bind([{ admission: retry.admission, upstreamId }]);
+        world.now += after + 1;
+        return says("FAILED");
+      });
+      world.ask = ask;
+      await ringUntil(meter, state, () => ask.mock.calls.length > 0);
+      expect(meter.job(retry.admission)).toMatchObject({ status: "IN_QUEUE", endedAt: null });
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => meter.job(retry.admission)?.endedAt !== null);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }),
+  );
+});
+
 describe("a retry that the alarm asks about before the upstream has accepted it", () => {
   it("is asked about again once it is accepted: the answer was of the run before it", () =>
     withMeter(world, async (meter, state) => {
@@ -148,6 +177,205 @@ describe("a retry that the alarm asks about before the upstream has accepted it"
       await ringUntil(meter, state, () => meter.job(retry.admission)?.status === "COMPLETED");
       expect(meter.job(retry.admission)).toMatchObject({ costMicroUsd: 9000 });
       expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+});
+
+describe("fault: the alarm asks about a retry that the upstream has not accepted yet, and is told of the run before it", () => {
+  const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
+  const askedTooSoon = async (meter: UserMeter, state: DurableObjectState, as: JobState, cost: number | null) => {
+    const first = await accepted(meter);
+    told(meter, first, as, { costMicroUsd: cost });
+    world.now += secondMs;
+    const retry = request({ ...retryOf(first), retentionMs: 60_000 });
+    await meter.admit(retry);
+    const ask = vi.fn(async () => says(as, cost));
+    world.ask = ask;
+    await ringUntil(meter, state, () => ask.mock.calls.length > 0);
+    return { first, retry: retry.admission };
+  };
+  const ends = [
+    ["FAILED", null],
+    ["TIMED_OUT", 500],
+  ] as const;
+
+  it.each(ends)("it keeps its place and its reservation, before and after it is accepted: %s at %s", (as, cost) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await askedTooSoon(meter, state, as, cost);
+      expect(meter.usage(claims).totals).toMatchObject({ reserved: 20_000 });
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says("IN_PROGRESS");
+      await meter.alarm();
+      expect(meter.job(retry)).toMatchObject({ endedAt: null });
+      expect(meter.usage(claims).totals).toMatchObject({ reserved: 20_000 });
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => meter.job(retry)?.endedAt !== null);
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+      expect(kinds(state)).toEqual([]);
+    }),
+  );
+
+  it.each(ends)("that end is its own where nobody tells that it was accepted, until it expires: %s at %s", (as, cost) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await askedTooSoon(meter, state, as, cost);
+      await ringUntil(meter, state, () => meter.job(retry)?.endedAt !== null);
+      expect(meter.job(retry)).toMatchObject({ status: as });
+      expect(meter.usage(claims).totals).toEqual({ known: cost ?? 0, assumed: 0, reserved: 0 });
+      expect([...world.kept.keys()]).toEqual([`result/${first}`]);
+    }),
+  );
+
+  it("its result is kept by a poll, and the failure that KV takes late is not in its place", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      told(meter, first, "FAILED");
+      const { admission: retry, ...rest } = request(retryOf(first));
+      await meter.admit({ admission: retry, ...rest });
+      world.ask = async () => says("FAILED");
+      const late = Promise.withResolvers<void>();
+      world.keepAfter = late.promise;
+      /** The clock is set ahead: by it the retry has expired. */
+      world.now += hourMs;
+      const ringing = meter.alarm();
+      await vi.waitFor(() => expect(world.putAt).not.toEqual([]));
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.now += secondMs;
+      expect(told(meter, first, "COMPLETED", { costMicroUsd: 9000 })).toMatchObject({ isOver: true });
+      // As the relay does.
+      for (const name of [first, retry]) world.kept.set(`result/${name}`, bodyOf("COMPLETED"));
+      late.resolve();
+      await ringing;
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED" });
+      expect(world.kept.get(`result/${retry}`)).toBe(bodyOf("COMPLETED"));
+      expect(kinds(state)).toEqual([]);
+    }));
+
+  it("a failure of the run before that KV refuses is not owed as the retry's once that is accepted", () =>
+    withMeter(world, async (meter, state) => {
+      world.keep = "refuses";
+      const { first, retry } = await endedByTheRunBefore(meter, state, "FAILED", null);
+      expect(kinds(state)).toEqual(["result"]);
+      meter.bind([{ admission: retry, upstreamId }]);
+      expect(owed(meter, first)).toBeUndefined();
+      expect(kinds(state)).toEqual(["untold"]);
+    }));
+});
+
+it("fault: a job's end was assumed since the alarm was late, and its true failure is told while it is retried: that is not the retry's", () =>
+  withMeter(world, async (meter) => {
+    const first = await accepted(meter, { ttlMs: 10 * secondMs });
+    world.now += hourMs;
+    expect(meter.job(first)).toMatchObject({ status: "TIMED_OUT", isAssumed: true });
+    const retry = request(retryOf(first));
+    await meter.admit(retry);
+    world.ask = async () => says("FAILED");
+    await meter.alarm();
+    await vi.waitFor(() => expect(meter.job(first)).toMatchObject({ status: "FAILED", isAssumed: false }));
+    meter.bind([{ admission: retry.admission, upstreamId }]);
+    expect(meter.job(retry.admission)).toMatchObject({ status: "IN_QUEUE", endedAt: null });
+  }));
+
+/** The alarm asks about a retry whose acceptance nobody has told, for so long that it takes the end of the run before for its. */
+async function endedByTheRunBefore(
+  meter: UserMeter,
+  state: DurableObjectState,
+  as: JobState,
+  cost: number | null,
+  change: Parameters<typeof request>[0] = {},
+) {
+  const first = await accepted(meter, change);
+  told(meter, first, as, { costMicroUsd: cost });
+  world.now += secondMs;
+  const { admission: retry, ...rest } = request({ ...change, ...retryOf(first), retentionMs: 60_000 });
+  await meter.admit({ admission: retry, ...rest });
+  world.ask = async () => says(as, cost);
+  await ringUntil(meter, state, () => meter.job(retry)?.endedAt !== null);
+  expect(meter.job(retry)).toMatchObject({ status: as });
+  return { first, retry };
+}
+
+describe("fault: a retry was ended by the end of the run before it, and is accepted after that", () => {
+  it.each([
+    ["FAILED", null],
+    ["TIMED_OUT", 500],
+  ] as const)("its result is kept and charged by the alarm, where that run %s at a cost of %s", (as, cost) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await endedByTheRunBefore(meter, state, as, cost);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says("COMPLETED");
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+    }),
+  );
+
+  it.each(["FAILED", "TIMED_OUT"] as const)("it costs its reservation where its answer states no cost: %s", (as) =>
+    withMeter(world, async (meter, state) => {
+      const { retry } = await endedByTheRunBefore(meter, state, as, null);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says("COMPLETED", null);
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 20_000, isAssumed: true });
+    }),
+  );
+
+  it.each([
+    ["FAILED", null, "COMPLETED"],
+    ["FAILED", null, "CANCELLED"],
+    ["TIMED_OUT", 500, "COMPLETED"],
+    ["TIMED_OUT", 500, "CANCELLED"],
+  ] as const)("its end is taken from an answer that passes by: the run before %s at %s, it is %s", (as, cost, end) =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await endedByTheRunBefore(meter, state, as, cost);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.now += secondMs;
+      expect(told(meter, first, end, { costMicroUsd: 800 })).toMatchObject({ admission: retry, isOver: true });
+      expect(meter.job(retry)).toMatchObject({ status: end, costMicroUsd: 800 });
+      expect(kinds(state)).toEqual([]);
+    }),
+  );
+
+  it("it is asked about in time where it runs for minutes, and the upstream keeps its result for one", () =>
+    withMeter(world, async (meter, state) => {
+      const { first, retry } = await endedByTheRunBefore(meter, state, "FAILED", null);
+      meter.bind([{ admission: retry, upstreamId }]);
+      const endsAt = world.now + 400 * secondMs;
+      world.ask = async () => {
+        if (world.now < endsAt) return says("IN_PROGRESS");
+        return world.now < endsAt + 60 * secondMs ? says("COMPLETED") : "unknown";
+      };
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
+  it("it is asked about at once where a Worker's clock runs ahead, and told the failure before it as its own, twice", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      const askedAt = world.now + 2 * secondMs;
+      told(meter, first, "FAILED");
+      world.now += secondMs;
+      const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000 });
+      for (let times = 0; times < 2; times++) told(meter, first, "FAILED", { askedAt });
+      expect(kinds(state)).toEqual(["untold"]);
+      world.ask = async () => says("COMPLETED");
+      await meter.alarm();
+      await ringUntil(meter, state, () => kinds(state).length === 0);
+      expect(world.now).toBeLessThan(noon + 60 * secondMs);
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
+  it("its end is taken where a Worker's clock runs ahead, and so told the failure before it as its own", () =>
+    withMeter(world, async (meter) => {
+      const first = await accepted(meter);
+      told(meter, first, "TIMED_OUT", { costMicroUsd: 0 });
+      const askedAt = world.now + 2 * secondMs;
+      world.now += secondMs;
+      const retry = await accepted(meter, retryOf(first));
+      told(meter, first, "TIMED_OUT", { askedAt, costMicroUsd: 0 });
+      world.now += 10 * secondMs;
+      expect(told(meter, first, "COMPLETED", { costMicroUsd: 9000 })).toMatchObject({ isOver: true });
+      expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
     }));
 });
 
