@@ -60,6 +60,11 @@ export class HmacKey {
   }
 }
 
+/** SHA-256 of a short text, in hex: at once, for the same reason. */
+export function hashHex(text: string): string {
+  return hashOn(initialState, 0, placeText(text)).toHex();
+}
+
 function afterKey(key: Uint8Array, pad: number): Int32Array {
   const block = new Uint8Array(blockBytes);
   block.set(key);

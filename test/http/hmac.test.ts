@@ -1,7 +1,7 @@
 // Our HMAC held against the runtime's own, over every length that matters and any text.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HmacKey } from "../../src/http/hmac.ts";
+import { HmacKey, hashHex } from "../../src/http/hmac.ts";
 import { amount } from "../support/amount.ts";
 
 const encoder = new TextEncoder();
@@ -38,6 +38,19 @@ describe("an HMAC", () => {
         const mac = await byRuntime(secret, text);
         expect(key.sign(text).toHex()).toBe(mac);
         expect([key.signHex(text, 64), key.signHex(text, 128)]).toEqual([mac.slice(0, 16), mac.slice(0, 32)]);
+      }),
+      { numRuns: amount(100, 2000) },
+    );
+  });
+});
+
+describe("a hash of a text", () => {
+  it("is the runtime's, whatever was hashed or signed before", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: "grapheme", maxLength: 2000 }), async (text) => {
+        new HmacKey(new Uint8Array(32)).sign(`${text} and more`);
+        const hash = await crypto.subtle.digest("SHA-256", encoder.encode(text));
+        expect(hashHex(text)).toBe(new Uint8Array(hash).toHex());
       }),
       { numRuns: amount(100, 2000) },
     );

@@ -21,11 +21,13 @@ export async function answerHit(
 ): Promise<Response | undefined> {
   const { reuse } = call.images;
   const now = Date.now();
-  const own = await reuse.own(found, call.principal, now);
+  const owning = reuse.own(found, call.principal, now);
+  const own = owning instanceof Promise ? await owning : owning;
   if (!own) return undefined;
   const { link, isNew } = own;
   const job = { upstreamId: reuse.upstreamIdOf(link.key), admission };
-  const idempotency = await idempotencyOf(call, options.operation, options.envelope);
+  const keyed = idempotencyOf(call, options.operation, options.envelope);
+  const idempotency = keyed && (await keyed);
   if (isNew || idempotency) {
     const named = idempotency && { ...idempotency, admission, upstreamId: job.upstreamId, isListed: !isNew };
     // The first caller paid for the picture.

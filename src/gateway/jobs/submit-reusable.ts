@@ -27,10 +27,12 @@ const longestAloneMs = 15_000;
 export async function submitOrReuse(call: JobCall, operation: "run" | "runsync", waitMs = 0): Promise<Response> {
   const envelope = await openEnvelope(call, operation);
   const options = { operation, waitMs, envelope };
-  const name = await nameOf(call, options);
+  const naming = nameOf(call, options);
+  const name = naming instanceof Promise ? await naming : naming;
   if (name === undefined) return withCacheHeader(call, await submitUnshared(call, options), "BYPASS");
   const { reuse } = call.images;
-  const found = await call.timed("kv", reuse.find(name, Date.now()));
+  const finding = reuse.find(name, Date.now());
+  const found = finding instanceof Promise ? await call.timed("kv", finding) : finding;
   const hit = found && (await answerHit(call, options, found, sharedAdmission(operation, Date.now())));
   if (hit) return hit;
   reuse.forget(name);
@@ -52,7 +54,7 @@ function sharedAdmission(operation: "run" | "runsync", now: number): string {
  * fate. For example, a leader's `policy` with a short ttl would end the others' job, too. A shared job is a `run`
  * upstream, whose body has no room for the files of a `runsync`.
  */
-function nameOf(call: JobCall, { operation, envelope }: SubmitOptions): Promise<string> | undefined {
+function nameOf(call: JobCall, { operation, envelope }: SubmitOptions): string | Promise<string> | undefined {
   const { input, isInputAlone, webhook } = envelope;
   if (operation === "runsync" && sendsFiles(call, envelope)) return undefined;
   const anew = /\bno-(cache|store)\b/i.test(call.request.headers.get("Cache-Control") ?? "");

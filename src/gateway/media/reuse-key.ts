@@ -1,5 +1,6 @@
 // Which requests are the same, and which answers may serve again.
 import type { Config } from "../../config.ts";
+import { hashHex } from "../../http/hmac.ts";
 import { CATALOG_VERSION, canonicalInput, type Model, type ModelInput, seedOf } from "../../models/index.ts";
 import { reuseCacheKey, sharedScope } from "./image-cache.ts";
 
@@ -23,15 +24,22 @@ export function isReusable(model: Model | undefined, input: ModelInput, policy: 
   return policy.imageReuse === "always" || model.reuse === "always" || seedOf(input) !== undefined;
 }
 
+/** Longer texts are hashed by the runtime, whose hash is faster once its promise is paid for. */
+const hashedAtOnce = 4096;
+
 /** The name of the request: its entry in KV and its flight. The scope leads it and is hashed too, in full. */
-export async function nameReuse(
+export function nameReuse(
   model: Model,
   input: ModelInput,
   { reuseScope }: Pick<Config, "reuseScope">,
   caller: { readonly owner: string; readonly ownerHash: string },
-): Promise<string> {
+): string | Promise<string> {
   const [scope, whose] = reuseScope === "shared" ? [sharedScope, ""] : [`user-${caller.ownerHash}`, caller.owner];
   const text = JSON.stringify([whose, model.id, CATALOG_VERSION, canonicalInput(input)]);
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  return reuseCacheKey(scope, digest.toHex());
+  if (text.length <= hashedAtOnce) return reuseCacheKey(scope, hashHex(text));
+  return digest(text).then((hash) => reuseCacheKey(scope, hash));
+}
+
+async function digest(text: string): Promise<string> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))).toHex();
 }

@@ -65,16 +65,30 @@ export class Reuse {
   }
 
   /** The request's name; undefined for one that is not reused. */
-  nameOf(model: Model | undefined, input: ModelInput | undefined, caller: Caller): Promise<string> | undefined {
+  nameOf(
+    model: Model | undefined,
+    input: ModelInput | undefined,
+    caller: Caller,
+  ): string | Promise<string> | undefined {
     if (!input || !isReusable(model, input, this.#config)) return undefined;
     return nameReuse(model, input, this.#config, caller);
   }
 
-  async find(name: string, now: number): Promise<Reusable | undefined> {
+  /** A promise only where KV must be asked. */
+  find(name: string, now: number): Reusable | undefined | Promise<Reusable | undefined> {
     const known = this.#found.get(name, now);
-    const entry = known ?? (await this.#cache.findReusable(name, foundMs));
-    if (entry && !known) this.#found.set(name, entry, now + foundMs, JSON.stringify(entry).length);
-    if (!entry || !isReusableAt(entry.media, now)) return undefined;
+    return known ? this.#unlessOver(name, known, now) : this.#findInKv(name, now);
+  }
+
+  async #findInKv(name: string, now: number): Promise<Reusable | undefined> {
+    const entry = await this.#cache.findReusable(name, foundMs);
+    if (!entry) return undefined;
+    this.#found.set(name, entry, now + foundMs, JSON.stringify(entry).length);
+    return this.#unlessOver(name, entry, now);
+  }
+
+  #unlessOver(name: string, entry: Reusable, now: number): Reusable | undefined {
+    if (!isReusableAt(entry.media, now)) return undefined;
     // A shared answer stays for the others.
     return !isShared(name) && this.#isDeletedHere(entry.key, now) ? undefined : entry;
   }
@@ -87,14 +101,17 @@ export class Reuse {
   /**
    * The answer under a link of the caller's own, so that its `DELETE` removes it for nobody else. Undefined if the
    * caller has deleted that link. `isNew`: the caller has not had the link before, so the meter must count it, and then
-   * it is kept. No object is woken for it.
+   * it is kept. No object is woken for it, and no promise made where nothing has to be asked.
    */
-  async own(found: Reusable, { owner }: Caller, now: number): Promise<OwnLink | undefined> {
+  own(found: Reusable, { owner }: Caller, now: number): OwnLink | Promise<OwnLink | undefined> {
     const isFirst = found.media.owner === owner;
     // In the scope `user` the entry is deleted with the link, so a found one is good. In the scope `shared` it stays
     // for the others.
     if (isFirst && this.#config.reuseScope === "user") return { link: found, isNew: false };
-    const link = isFirst ? found : await this.#linkOf(found, owner);
+    return this.#ownOfShared(isFirst ? found : this.#linkOf(found, owner), isFirst, now);
+  }
+
+  async #ownOfShared(link: MediaEntry, isFirst: boolean, now: number): Promise<OwnLink | undefined> {
     const known = this.#states.get(link.key, now);
     const state = known ?? (await this.#cache.linkState(link.key).catch(() => undefined));
     if (state === "removed") return undefined;
@@ -125,7 +142,7 @@ export class Reuse {
   }
 
   /** Another owner's link to the same media. It is always the same one for the same owner. */
-  async #linkOf({ key, media }: Reusable, owner: string): Promise<MediaEntry> {
+  #linkOf({ key, media }: Reusable, owner: string): MediaEntry {
     const tag = this.#keys.tagOf({ owner, model: media.model, upstreamId: `${cachedPrefix}${key}` });
     return { key: this.#keys.mint(tag, media.field, media.expiresAt), media: { ...media, owner } };
   }
