@@ -1,6 +1,7 @@
 // What stands in front of every route: settings, request id, CORS, security headers, the log line. It is a function around
 // the routes, and none of Hono's middleware: so Hono calls one handler for most requests, and no chain.
 import type { Hono } from "hono";
+import { getPath } from "hono/utils/url";
 import { type Config, type Fault, type Reading, readConfig } from "./config.ts";
 import { framesOf, Problem } from "./errors.ts";
 import type { HttpCall } from "./http/call.ts";
@@ -139,9 +140,10 @@ function isInner(request: Request, config: Config | undefined): boolean {
   return config?.upstream.kind === "embedded" && request.cf === undefined;
 }
 
-/** Of what was refused before its route was asked. Middleware, which is mounted for every method, is no route. */
-function routeOf({ router }: Routes, { method, url }: Request): string | undefined {
-  const matched = router.match(method === "HEAD" ? "GET" : method, new URL(url).pathname)[0];
+/** Of what no route's handler has answered: refused before it, or none of the gateway's own. Middleware, which is mounted for every method, is no route. */
+function routeOf({ router }: Routes, request: Request): string | undefined {
+  const { method } = request;
+  const matched = router.match(method === "HEAD" ? "GET" : method, getPath(request))[0];
   return matched.map(([[, route]]) => route).find(({ method }) => method !== "ALL")?.path;
 }
 

@@ -1,4 +1,4 @@
-// HMAC-SHA-256 at once, not by a promise: every submit and every first status signs short texts, and WebCrypto's way there
+// HMAC-SHA-256, and SHA-256 of short texts, at once, not by a promise: every submit and every first status signs short texts, and WebCrypto's way there
 // and back takes ten times as long as the four blocks that are hashed. `hmac.test.ts` holds it against WebCrypto.
 
 const blockBytes = 64;

@@ -8,8 +8,8 @@ export type Step = (typeof steps)[number];
 type Timed = Pick<Exchange, "waitedMs">;
 
 /**
- * Calls of one step add up. The clock stands still between two answers from outside, and costs next to nothing. Who
- * awaits the work comes after what is noted here, without another promise between them.
+ * Calls of one step add up. The clock stands still between two answers from outside, and costs next to nothing. The
+ * time is noted before the caller's `await` goes on, since this handler is the first.
  */
 export function timed<T>(exchange: Timed, step: Step, work: Promise<T>): Promise<T> {
   const startedAt = Date.now();

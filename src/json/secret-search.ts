@@ -49,7 +49,7 @@ export class SecretSearch {
     return this.look(text, 0, text.length) === FOUND;
   }
 
-  /** The same of a short text, which is not made bytes of unless something in it is escaped. */
+  /** The same of a short text, which is encoded only where something in it is escaped. */
   findsInText(text: string): boolean {
     if (this.needles.length === 0) return false;
     return anyMark.test(text) ? this.finds(encoder.encode(text)) : this.texts.some((secret) => text.includes(secret));

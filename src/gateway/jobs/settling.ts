@@ -89,7 +89,7 @@ async function report(
   keep: Keep | undefined,
 ): Promise<void> {
   const { admission, askedAt, seenAt, isUntold } = ending;
-  const run = retriedAt.get(admission, seenAt);
+  const begunAt = retriedAt.get(admission, seenAt);
   const settled = await meter.settle(ending);
   if (keep && settled.isOver) await keep(settled.admission);
   if (settled.wantsNotice) await meter.notify(settled.admission, await body());
@@ -97,7 +97,7 @@ async function report(
   // unless the upstream has forgotten the job: then nothing newer comes. One that came with a notice is told again when its
   // owner sees it, and any end if the job was retried meanwhile.
   const isTold = settled.isOver || askedAt === forgotten;
-  if (isTold && !isUntold && retriedAt.get(admission, seenAt) === run)
+  if (isTold && !isUntold && retriedAt.get(admission, seenAt) === begunAt)
     reportedEnds.set(admission, news, seenAt + rememberMs);
 }
 

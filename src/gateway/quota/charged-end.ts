@@ -1,6 +1,6 @@
 // The end that is written into a job's row: its status, and what the job is charged.
 import { assumedCharge, type Charge, chargeOf, isFarOff } from "./charge.ts";
-import { isSure, wasOfEarlierRun } from "./ending-rules.ts";
+import { isSure, type Taken, wasOfEarlierRun } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
 import type { End } from "./jobs.ts";
 import type { Ending } from "./metering.ts";
@@ -13,7 +13,7 @@ export function firstEnd(job: Job, ending: Ending): End {
 }
 
 /** What an answer makes of an end that is known already. Undefined where what the job was charged stays. */
-export function correctedEnd(job: Job, ending: Ending): End | undefined {
+export function correctedEnd(job: Job, ending: Taken): End | undefined {
   if (isSure(job, ending)) return undefined;
   const charge = chargeBy(job, ending);
   /** What it was charged was an earlier run's: this is its own first end. */

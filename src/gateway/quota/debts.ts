@@ -103,7 +103,7 @@ export class Debts {
     this.#due.read();
   }
 
-  /** The clock was set back: what is to be tried is due now. An input is kept no longer than from now on, and no shorter. */
+  /** The clock was set back: what is to be tried is due now. An input is kept for its whole time, counted from now. */
   hurry(now: number): void {
     if (this.#due.at === undefined) return;
     const [tried, kept] = [now, now + limits.runRetentionMs];

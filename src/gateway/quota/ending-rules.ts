@@ -5,6 +5,12 @@ import { isShare, type Job, ttlEndsAt } from "./job.ts";
 import { clocksDifferMs } from "./job-timing.ts";
 import type { Ending } from "./metering.ts";
 
+/** An answer, and how the meter takes it. */
+export interface Taken extends Ending {
+  /** Nobody was told the known end as the retry's, and this answer is younger than the retry: so that was the earlier run's. */
+  readonly replaces?: boolean;
+}
+
 /** Whether the upstream can be asked about the job: its id must be known. */
 export function isAsked(job: Job): boolean {
   return job.upstreamId !== null && !isShare(job);
@@ -45,7 +51,8 @@ export function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boole
 /**
  * Of two different ends of a retry, one that is known and one that is told: which was an earlier run's. Only what FAILED
  * or TIMED_OUT is run again, so only these can be. Example: a retry is known to have FAILED, and an answer says COMPLETED.
- * Then the failure was the earlier run's, seen late or by a clock that was set back. Of two such ends the known one stays.
+ * Then the failure was the earlier run's, seen late or by a clock that was set back. Of two such ends the known one stays, unless the
+ * answer is known to replace it.
  */
 const earlierRunsEnd: Partial<Record<JobState, Partial<Record<JobState, "known" | "told">>>> = {
   FAILED: { TIMED_OUT: "told", COMPLETED: "known", CANCELLED: "known" },
@@ -54,19 +61,18 @@ const earlierRunsEnd: Partial<Record<JobState, Partial<Record<JobState, "known" 
   CANCELLED: { FAILED: "told", TIMED_OUT: "told" },
 };
 
-function earlierRunsEndOf({ retryOf, status: known }: Job, told: JobState): "known" | "told" | undefined {
-  return retryOf === null || known === null ? undefined : earlierRunsEnd[known]?.[told];
+type TakenEnd = Pick<Taken, "status" | "replaces">;
+
+function earlierRunsEndOf({ retryOf, status: known }: Job, { status: told, replaces }: TakenEnd) {
+  const which = retryOf === null || known === null ? undefined : earlierRunsEnd[known]?.[told];
+  return which === "told" && replaces ? "known" : which;
 }
 
 /** Whether what an answer says of an accepted retry is of an earlier run: by when it was asked for, or by the end it tells. */
-export function isOfEarlierRun(
-  job: Job,
-  { status, askedAt }: Pick<Ending, "status" | "askedAt">,
-  now: number,
-): boolean {
+export function isOfEarlierRun(job: Job, ending: TakenEnd & Pick<Ending, "askedAt">, now: number): boolean {
   const { retryOf, boundAt } = job;
-  if (retryOf !== null && boundAt !== null && isBefore(askedAt, boundAt, now)) return true;
-  return earlierRunsEndOf(job, status) === "told" && !isCorrectable(job);
+  if (retryOf !== null && boundAt !== null && isBefore(ending.askedAt, boundAt, now)) return true;
+  return earlierRunsEndOf(job, ending) === "told" && !isCorrectable(job);
 }
 
 /**
@@ -91,8 +97,14 @@ function isCorrectable({ status, assumed }: Job): boolean {
 }
 
 /** Whether what is known of a retry's end was the end of an earlier run, by another end that is told now. */
-export function wasOfEarlierRun(job: Job, { status }: Pick<Ending, "status">): boolean {
-  return earlierRunsEndOf(job, status) === "known";
+export function wasOfEarlierRun(job: Job, ending: TakenEnd): boolean {
+  return earlierRunsEndOf(job, ending) === "known";
+}
+
+/** Whether an answer may replace the known end of an accepted retry that may be an earlier run's, as the answer may be, too. */
+export function mayReplace(job: Job, ending: Pick<Ending, "status" | "askedAt">): boolean {
+  if (job.retryOf === null || job.boundAt === null || job.status === ending.status) return false;
+  return mayBeRetried(job.status) && mayBeRetried(ending.status) && !isAskedNearAcceptance(job, ending);
 }
 
 /** A moment in the future means that the clock was set back: then nothing counts as before it. */
@@ -109,15 +121,16 @@ export function endsAlone(job: Job, { status, isUnproven, isUntold, media = [] }
   return isFinal(status) && !isUnproven && !isUntold && media.length === 0;
 }
 
-export function saysNothingNew(job: Job, { status, askedAt, media = [] }: Ending): boolean {
+export function saysNothingNew(job: Job, ending: Taken): boolean {
+  const { status, askedAt, media = [] } = ending;
   if (media.length > 0 || job.boundAt === null || job.guessed === 1) return false;
-  if (job.endedAt !== null) return isSure(job, { status });
+  if (job.endedAt !== null) return isSure(job, ending);
   /** Whether it still waited when its time was over says what it is charged. */
   const isOver = ttlEndsAt(job);
   return job.seen === status && (askedAt < isOver || (job.seenAt ?? 0) >= isOver);
 }
 
 /** It has ended, and what it was charged stays. */
-export function isSure(job: Job, ending: Pick<Ending, "status">): boolean {
+export function isSure(job: Job, ending: TakenEnd): boolean {
   return job.endedAt !== null && job.assumed === 0 && !wasOfEarlierRun(job, ending);
 }

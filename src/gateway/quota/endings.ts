@@ -16,7 +16,10 @@ import {
   isOfAnother,
   isOfEarlierRun,
   mayBeRetried,
+  mayReplace,
   saysNothingNew,
+  type Taken,
+  wasOfEarlierRun,
 } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
 import { dueAt, expiresAt, isBeyondBelief, lastAnswerMs, lastAnswersMs, outlivesMs } from "./job-timing.ts";
@@ -51,11 +54,12 @@ export class Endings {
     return job !== undefined;
   }
 
-  settle(ending: Ending, now: number): Settled {
-    const named = this.#stores.jobs.find(ending.admission);
-    const job = named && this.#settledBy(named, ending, now);
-    if (!job) return this.#unchanged(named, ending);
-    if (this.#isOfEarlierRun(job, ending, now)) return this.#ofEarlierRun(job, ending);
+  settle(told: Ending, now: number): Settled {
+    const named = this.#stores.jobs.find(told.admission);
+    const job = named && this.#settledBy(named, told, now);
+    if (!job) return this.#unchanged(named, told);
+    const ending = this.#taken(job, told);
+    if (this.#isOfEarlierRun(job, ending, now)) return this.#notTaken(job, ending);
     const isUntold = ending.isUntold === true || isAskedNearAcceptance(job, ending);
     if (!isUntold) this.#toldOf(job, ending);
     if (saysNothingNew(job, ending) || isOfAnother(job, ending)) return this.#unchanged(job, ending);
@@ -83,10 +87,16 @@ export class Endings {
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       if (isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, ending.isUntold ? now + job.retentionMs / 2 : now);
-      const settled = { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
+      const first = wasOpen && job.endedAt !== null;
+      const settled = { ...this.#unchanged(job, ending), first };
       /** The retry may be accepted after all: its webhook is owed, and asks for the end by itself a little later. */
       return mayBeOfEarlierRun ? { ...settled, wantsNotice: false } : settled;
     });
+  }
+
+  #taken<E extends Pick<Ending, "status" | "askedAt">>(job: Job, ending: E): E & Pick<Taken, "replaces"> {
+    const isUntold = () => this.#stores.debts.owes(job.admission, "untold");
+    return mayReplace(job, ending) && isUntold() ? { ...ending, replaces: true } : ending;
   }
 
   /** The owner has seen the end, or its result is kept: the `untold` debt is paid. */
@@ -96,19 +106,20 @@ export class Endings {
       this.#stores.transaction(() => debts.pay(admission, "untold"));
   }
 
-  #unchanged(job: Job | undefined, { admission, status, isUnproven }: Ending): Settled {
+  #unchanged(job: Job | undefined, ending: Ending): Settled {
+    const { admission, status, isUnproven } = ending;
     return {
       admission: job?.admission ?? admission,
       first: false,
       chargedMicroUsd: job?.charged ?? 0,
       isAssumed: job?.assumed === 1,
-      isOver: job !== undefined && job.endedAt !== null,
+      isOver: job !== undefined && job.endedAt !== null && !isAskedNearAcceptance(job, ending),
       wantsNotice: !isUnproven && isFinal(status) && job?.endedAt != null && job.webhook !== null && job.noticed === 0,
     };
   }
 
-  /** The retry has not ended so: nothing of it is kept, told or delivered by this answer. */
-  #ofEarlierRun(job: Job, ending: Ending): Settled {
+  /** The retry has not ended so, or may not have: nothing of it is kept, told or delivered by this answer. */
+  #notTaken(job: Job, ending: Ending): Settled {
     return { ...this.#unchanged(job, ending), isOver: false, wantsNotice: false };
   }
 
@@ -126,7 +137,7 @@ export class Endings {
   }
 
   /** Nothing that such an answer says counts for the job. */
-  #isOfEarlierRun(job: Job, ending: Pick<Ending, "status" | "askedAt">, now: number): boolean {
+  #isOfEarlierRun(job: Job, ending: Pick<Taken, "status" | "askedAt" | "replaces">, now: number): boolean {
     /** The retry's request may still be under way. At its expiry the end counts, since nobody will tell more of it. */
     const isWaited = job.endedAt === null && now < job.expiresAt;
     return isOfEarlierRun(job, ending, now) || (isWaited && this.#mayBeOfEarlierRun(job, ending));
@@ -149,9 +160,16 @@ export class Endings {
     this.#stores.jobs.update(job, { ...seen, ...held });
   }
 
-  #settle(job: Job, ending: Ending, now: number): void {
+  #settle(job: Job, ending: Taken, now: number): void {
+    if (job.noticed === 1 && wasOfEarlierRun(job, ending)) this.#noticeAgain(job);
     const end = job.endedAt === null ? firstEnd(job, ending) : correctedEnd(job, ending);
     if (end) this.#stores.end(job, end, now);
+  }
+
+  /** A webhook has told an earlier run's end as the retry's, or is about to: it tells this one. */
+  #noticeAgain(job: Job): void {
+    this.#stores.outbox.drop(job.admission);
+    this.#stores.jobs.update(job, { noticed: 0 });
   }
 
   /** Called in the meter of a /48: the job of one of its addresses goes on. */
@@ -230,7 +248,7 @@ export class Endings {
     const named = this.#stores.jobs.find(ending.admission);
     const job = named && this.#settledBy(named, ending, now);
     if (!job) return ending.admission;
-    if (this.#isOfEarlierRun(job, ending, now)) return undefined;
+    if (this.#isOfEarlierRun(job, this.#taken(job, ending), now)) return undefined;
     return this.#mayBeOfEarlierRun(job, ending) ? this.#chain.firstOf(job.admission) : job.admission;
   }
 

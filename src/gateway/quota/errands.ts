@@ -38,7 +38,10 @@ interface Asked extends Pick<Ending, "admission" | "upstreamId" | "askedAt" | "i
   readonly lastAccepted: string | undefined;
 }
 
-/** `outdated`: a retry was accepted since, or the relay told the id that only a notice had told. It is asked about again. */
+/**
+ * `outdated`: the answer is of a run before a retry, or the relay told the id meanwhile that only a notice had told. So
+ * it is asked about again.
+ */
 type Followed = UpstreamAnswer | "outdated";
 
 export class Errands {
@@ -89,7 +92,7 @@ export class Errands {
     // By its time and the clock of now, too: the clock may have been set back while the answer was awaited.
     const isExpired = wasExpired && job.expiresAt <= now;
     if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
-    else if (isExpired) this.#meter.endings.assume(admission, now);
+    else if (isExpired && !isOutdated) this.#meter.endings.assume(admission, now);
     return isOutdated ? "outdated" : answer;
   }
 

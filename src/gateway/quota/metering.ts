@@ -190,8 +190,8 @@ export interface Settled {
   /** No answer stated the cost: one that does corrects the charge. */
   readonly isAssumed: boolean;
   /**
-   * The job has ended so, also if only assumed: telling the same end again changes nothing. False for the end that is a
-   * run's before a retry, or may be.
+   * The job has ended so, also if only assumed: telling the same end again changes nothing. False for an end
+   * that is not the retry's, or may not be: it was asked for before the retry was accepted, or by a clock near to that.
    */
   readonly isOver: boolean;
   /** The client's webhook is still without the body to deliver: `notify` brings it. */

@@ -111,17 +111,23 @@ export class Outbox {
   }
 
   /** No try was made. */
-  giveBack({ admission }: Notice, now: number): void {
-    this.#sql.exec("UPDATE outbox SET begun = begun - 1, dueAt = ? WHERE admission = ?", now + delayMs, admission);
+  giveBack({ admission, begun }: Notice, now: number): void {
+    const back = "UPDATE outbox SET begun = begun - 1, dueAt = ? WHERE admission = ? AND begun >= ?";
+    this.#sql.exec(back, now + delayMs, admission, begun);
     this.#changed();
   }
 
-  /** Also of a try that was overtaken by the next one. */
-  settle({ admission }: Notice, received: boolean, now: number): void {
-    const count = "UPDATE outbox SET tries = tries + 1, dueAt = ? WHERE admission = ? RETURNING tries";
-    const [row] = this.#sql.exec<{ tries: number }>(count, now + delayMs, admission).toArray();
-    if (received || (row && row.tries >= maxTries)) this.#remove(admission);
+  /** Also of a try that was overtaken by the next one. One of a body that was dropped since says nothing of the next body. */
+  settle({ admission, begun }: Notice, received: boolean, now: number): void {
+    const count = "UPDATE outbox SET tries = tries + 1, dueAt = ? WHERE admission = ? AND begun >= ? RETURNING tries";
+    const [row] = this.#sql.exec<{ tries: number }>(count, now + delayMs, admission, begun).toArray();
+    if (row && (received || row.tries >= maxTries)) this.#remove(admission);
     else this.#changed();
+  }
+
+  /** What it tells was not true. */
+  drop(admission: string): void {
+    if (this.#tables.has("outbox")) this.#remove(admission);
   }
 
   hurry(now: number): void {

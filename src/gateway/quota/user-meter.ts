@@ -78,10 +78,13 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   }
 
   admit(request: AdmitRequest): AdmitAnswer | Promise<AdmitAnswer> {
-    if (request.binds) this.#learn(request.binds);
-    const answer = this.#asking.admit(request);
-    this.#alarm.arm();
-    return answer;
+    try {
+      if (request.binds) this.#learn(request.binds);
+      return this.#asking.admit(request);
+    } finally {
+      // What was learned may owe something, also if the rest failed.
+      this.#alarm.arm();
+    }
   }
 
   amend(admission: string, amendment: Amendment): AdmitAnswer | Promise<AdmitAnswer> {
@@ -120,10 +123,12 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   }
 
   settle(ending: Ending, binds: readonly (Binding | Ending)[] = []): Settled {
-    this.#learn(binds);
-    const settled = this.#endings.settle(ending, this.clock());
-    this.#alarm.arm();
-    return settled;
+    try {
+      this.#learn(binds);
+      return this.#endings.settle(ending, this.clock());
+    } finally {
+      this.#alarm.arm();
+    }
   }
 
   handOut(admission: string, handed: HandedOut): void {

@@ -101,7 +101,8 @@ const markBytes = 3;
 
 /**
  * Whether nothing of the bytes was lost. The runtime drops a byte order mark, and writes U+FFFD, of three bytes, for what is
- * no UTF-8: then the length is another. Only a character of four bytes that lacks its last one passes, as U+FFFD.
+ * no UTF-8: then the length is nearly always another. As U+FFFD there passes only what happens to keep it: a character of four
+ * bytes that lacks its last one, or what grows by as much as the mark took.
  */
 function isDecoded(text: string, statedBytes: number): boolean {
   if (text.length === statedBytes && !text.includes("\ufffd")) return true;

@@ -111,7 +111,7 @@ interface Unanswered {
 function attemptWithKeys(upstream: Upstream, call: Call): Promise<Outcome> {
   const { keys } = upstream;
   const attempted = attempt(upstream, keys[0] ?? "", call);
-  return keys.length === 1 || call.body !== undefined ? attempted : orByOlder(keys.slice(1), upstream, call, attempted);
+  return keys.length <= 1 || call.body !== undefined ? attempted : orByOlder(keys.slice(1), upstream, call, attempted);
 }
 
 async function orByOlder(older: readonly string[], upstream: Upstream, call: Call, attempted: Promise<Outcome>) {

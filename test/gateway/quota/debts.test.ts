@@ -2,6 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { limits } from "../../../src/contract/limits.ts";
+import { type OpenRow, readOpen } from "../../../src/gateway/quota/job-rows.ts";
 import type { UpstreamAnswer } from "../../../src/gateway/quota/upstream-poll.ts";
 import type { UserMeter } from "../../../src/gateway/quota/user-meter.ts";
 import { emptyStorage } from "../../support/empty-storage.ts";
@@ -352,6 +353,28 @@ describe("a job whose end a notice alone told", () => {
       await planted.ringUntil(() => isEnded(planted, job.admission));
       expect(planted.meter.job(job.admission)).toMatchObject({ costMicroUsd: 9000, isAssumed: false });
       expect([...world.kept.keys()]).toEqual([`result/${job.admission}`]);
+    }));
+
+  it("fault: and also where it has expired by then", () =>
+    planted(async (planted) => {
+      const job = request();
+      await planted.meter.admit(job);
+      planted.meter.lookAgain({ admission: job.admission, upstreamId: "ref" });
+      const expiresAt = () => {
+        const row = planted.state.storage.sql
+          .exec<OpenRow & Record<string, SqlStorageValue>>("SELECT * FROM jobs")
+          .one();
+        return readOpen(row).expiresAt;
+      };
+      let asked = 0;
+      world.ask = async () => {
+        if (world.now < expiresAt()) return { status: "IN_PROGRESS", costMicroUsd: null, completedAt: 0 };
+        if (++asked === 1) planted.meter.bind([{ admission: job.admission, upstreamId: "ref" }]);
+        return done;
+      };
+      await planted.ringUntil(() => isEnded(planted, job.admission));
+      expect(asked).toBe(2);
+      expect(planted.meter.job(job.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
     }));
 
   it("is told to no webhook where nobody but the notice named it: its handle may be another's job's", () =>

@@ -11,6 +11,8 @@ const secondMs = 1000;
 const hourMs = 3600 * secondMs;
 const upstreamId = "job-1";
 
+const webhook = "https://app.example.org/hook";
+
 let world: World;
 beforeEach(() => {
   world = newWorld(noon);
@@ -41,6 +43,17 @@ const retryOf = (admission: string) => ({ operation: "retry", retryOf: { admissi
 /** As an answer that passes by tells it, or a notice. */
 const told = (meter: UserMeter, admission: string, status: JobState, change: Parameters<typeof ending>[1] = {}) =>
   meter.settle(ending(admission, { upstreamId, status, askedAt: world.now, costMicroUsd: null, ...change }));
+
+/** What webhooks tell. */
+function sentBy(meter: UserMeter, isTaken: (status: JobState) => boolean | Promise<boolean> = () => true): JobState[] {
+  const sent: JobState[] = [];
+  meter.send = async (request) => {
+    const { status } = (await request.json()) as { readonly status: JobState };
+    sent.push(status);
+    return new Response(null, { status: (await isTaken(status)) ? 200 : 500 });
+  };
+  return sent;
+}
 
 const owed = (meter: UserMeter, admission: string) => {
   const { owed } = meter.lastWord([admission]);
@@ -335,6 +348,29 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
     }),
   );
 
+  it.each([
+    ["FAILED", null, "TIMED_OUT", 500],
+    ["TIMED_OUT", 500, "FAILED", null],
+  ] as const)("its end is the one that the alarm is told: the run before %s at %s, it %s at %s", (as, cost, end, own) =>
+    withMeter(world, async (meter, state) => {
+      const sent = sentBy(meter);
+      const { first, retry } = await endedByTheRunBefore(meter, state, as, cost, { webhook });
+      // That is the webhook of the run before.
+      expect(sent.splice(0)).toEqual([as]);
+      meter.bind([{ admission: retry, upstreamId }]);
+      world.ask = async () => says(end, own);
+      await ringUntil(meter, state, () => kinds(state).length === 0 && sent.length > 0);
+      expect(meter.job(retry)).toMatchObject({ status: end, costMicroUsd: 500, isAssumed: false });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf(end));
+      expect(world.now).toBeLessThan(noon + hourMs);
+      expect(sent).toEqual([end]);
+      // Once it is told, the late end of the run before it changes nothing.
+      world.now += hourMs;
+      expect(told(meter, first, as, { costMicroUsd: cost })).toMatchObject({ isOver: false });
+      expect(meter.job(retry)).toMatchObject({ status: end, costMicroUsd: 500 });
+    }),
+  );
+
   it("it is asked about in time where it runs for minutes, and the upstream keeps its result for one", () =>
     withMeter(world, async (meter, state) => {
       const { first, retry } = await endedByTheRunBefore(meter, state, "FAILED", null);
@@ -363,6 +399,55 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
       expect(world.now).toBeLessThan(noon + 60 * secondMs);
       expect(meter.job(retry)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
       expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
+  it.each([
+    ["taken", true],
+    ["refused", false],
+  ])(
+    "its webhook tells its own end, where a Worker's clock runs ahead and so told the failure before it: that is %s",
+    (_, isTaken) =>
+      withMeter(world, async (meter, state) => {
+        const first = await accepted(meter);
+        const askedAt = world.now + 2 * secondMs;
+        told(meter, first, "FAILED");
+        world.now += secondMs;
+        const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000, webhook });
+        const sent = sentBy(meter, (status) => isTaken || status === "COMPLETED");
+        for (const wantsNotice of [true, false]) {
+          // Under its name, the failure is not kept: it might hide the result.
+          expect(told(meter, first, "FAILED", { askedAt })).toMatchObject({ isOver: false, wantsNotice });
+          meter.notify(retry, bodyOf("FAILED"));
+        }
+        world.ask = async () => says("COMPLETED");
+        await ringUntil(meter, state, () => kinds(state).length === 0 && sent.includes("COMPLETED"));
+        expect(sent).toEqual(["FAILED", "COMPLETED"]);
+      }),
+  );
+
+  it("its webhook tells its own end, which is known while the failure before it is on its way there", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      const askedAt = world.now + 2 * secondMs;
+      told(meter, first, "FAILED");
+      world.now += secondMs;
+      const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000, webhook });
+      const taken = Promise.withResolvers<void>();
+      const sent = sentBy(meter, async (status) => {
+        if (status === "FAILED") await taken.promise;
+        return true;
+      });
+      told(meter, first, "FAILED", { askedAt });
+      meter.notify(retry, bodyOf("FAILED"));
+      const ringing = meter.alarm();
+      await vi.waitFor(() => expect(sent).toEqual(["FAILED"]));
+      world.now += 10 * secondMs;
+      expect(told(meter, first, "COMPLETED", { costMicroUsd: 9000 })).toMatchObject({ wantsNotice: true });
+      meter.notify(retry, bodyOf("COMPLETED"));
+      taken.resolve();
+      await ringing;
+      await ringUntil(meter, state, () => sent.length > 1);
+      expect(sent).toEqual(["FAILED", "COMPLETED"]);
     }));
 
   it("its end is taken where a Worker's clock runs ahead, and so told the failure before it as its own", () =>
