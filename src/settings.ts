@@ -101,11 +101,16 @@ const accounts = list.transform((items = [], context): ReadonlyMap<string, strin
   return keys;
 });
 
+/** A backslash could not be told from those that JSON puts in front of others: such a key would not be found in an answer. */
+const keyText = /^[\x21-\x5b\x5d-\x7e]+$/;
+
 export const settingsSchema = z.object({
   LOCAL: oneOf("true", "false"),
   UPSTREAM_URL: baseUrl,
   UPSTREAM_API_KEY: list.pipe(
-    z.array(z.string().regex(/^[\x21-\x7e]+$/, "expected one key, or new,old, of visible ASCII characters")).optional(),
+    z
+      .array(z.string().regex(keyText, "expected one key, or new,old, of visible ASCII characters, no backslash"))
+      .optional(),
   ),
   MANAGEMENT_URL: baseUrl,
   SIGNING_SECRET: list,

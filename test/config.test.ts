@@ -156,6 +156,8 @@ describe("what a setting may hold", () => {
     expect(deployed(rotating)).toMatchObject({ upstreamKeys: keys, management: { keys } });
     const weak = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")},old` };
     expect(readConfig(weak)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
+    const escaped = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")}\\x` };
+    expect(readConfig(escaped)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
     const spelled = { ...deployedSettings, ...rotating, UPSTREAM_API_KEY: `${strong("new")} x` };
     expect(readConfig(spelled)).toMatchObject({ ok: false, faults: [{ setting: "UPSTREAM_API_KEY" }] });
   });

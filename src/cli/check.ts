@@ -9,7 +9,7 @@ import { clientTypes, clientTypesFile } from "./client-types.ts";
 import { readWrangler, root } from "./wrangler.ts";
 
 /** Of each entry: with the embedded platform, and in front of a real service alone. */
-const bundleBudgets = { "src/index.ts": 239 * 1024, "src/gateway-only.ts": 164 * 1024 };
+const bundleBudgets = { "src/index.ts": 240 * 1024, "src/gateway-only.ts": 165 * 1024 };
 /** What an app adds to what its users download. */
 const clientBudgets = { "src/client/index.ts": 4.15 * 1024, "src/client/react.ts": 1024 };
 

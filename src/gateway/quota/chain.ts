@@ -1,6 +1,7 @@
 // A job and its retries run one upstream job. Example: A fails, its retry B fails, its retry C completes. A, B and C
 // are a chain, C is the newest, and only C is charged.
 import { handedOutPrice } from "./charge.ts";
+import { mayBeRetried } from "./ending-rules.ts";
 import type { Job } from "./job.ts";
 import { endedJob, provenName } from "./kept-result.ts";
 import type { MeterStores } from "./meter-stores.ts";
@@ -60,6 +61,7 @@ export class Chain {
       jobs.update(retry, handed);
       jobs.update(older, { pieces: 0, textBytes: 0, earlierCost: 0, earlierText: 0 });
     }
+    if (wasToldOf(older)) jobs.update(retry, { noticed: 1 });
     const endedAt = older.endedAt ?? Math.max(now, older.admittedAt);
     jobs.update(older, { noticed: 1, successor: older.successor ?? retry.admission });
     this.#stores.end(older, { status: older.status ?? "FAILED", charged: 0, assumed: 0, endedAt }, now);
@@ -95,6 +97,11 @@ export class Chain {
     const job = this.#stores.jobs.find(admission);
     return (job && this.newestOf(job)?.webhook) ?? null;
   }
+}
+
+/** A webhook told an end after which nothing is run again: the "retry" is that run, and has no other end to tell of. */
+function wasToldOf({ noticed, successor, status }: Job): boolean {
+  return noticed === 1 && successor === null && !mayBeRetried(status);
 }
 
 function statedOf({ endedAt, assumed, charged }: Job): number {

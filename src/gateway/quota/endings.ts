@@ -29,6 +29,9 @@ import type { ShareEnd } from "./network-ends.ts";
 import { bytesOfText } from "./text-bytes.ts";
 import { bringWebhook } from "./webhook-debt.ts";
 
+/** The upstream has just failed to answer. */
+const askAgainMs = 10_000;
+
 export class Endings {
   readonly #stores: MeterStores;
   readonly #bindings: Bindings;
@@ -270,6 +273,17 @@ export class Endings {
     if (job) this.#stores.transaction(() => this.#assume(job, now, isGone));
   }
 
+  /** It is over, and the upstream could not be asked how it ended: it is asked again, as it may keep the result. */
+  assumeUnasked(admission: string, now: number): void {
+    const job = this.#stores.jobs.findOpen(admission);
+    if (job) this.#stores.transaction(() => this.#assumeUnasked(job, now, now + askAgainMs));
+  }
+
+  #assumeUnasked(job: Job, now: number, askAt: number): void {
+    this.#assume(job, now);
+    if (isAsked(job)) this.#stores.debts.owe(job.admission, "untold", now, askAt);
+  }
+
   /** `isGone` where the upstream said so. */
   #assume(job: Job, now: number, isGone = false): void {
     const end = assumedEnd(job, this.#isPaidElsewhere(job), isGone, now);
@@ -292,11 +306,8 @@ export class Endings {
     const over = jobs.expired(now).filter((job) => !isAsked(job) || job.expiresAt + patienceMs <= now);
     if (over.length === 0) return;
     this.#stores.transaction(() => {
-      for (const job of over) {
-        this.#assume(job, now);
-        // The alarm was late: the upstream is asked about it nevertheless.
-        if (isAsked(job)) this.#stores.debts.owe(job.admission, "untold", now, now);
-      }
+      // The alarm was late: the upstream is asked about it nevertheless.
+      for (const job of over) this.#assumeUnasked(job, now, now);
     });
   }
 

@@ -11,6 +11,7 @@ const secondMs = 1000;
 const hourMs = 3600 * secondMs;
 const upstreamId = "job-1";
 
+const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
 const webhook = "https://app.example.org/hook";
 
 let world: World;
@@ -194,7 +195,6 @@ describe("a retry that the alarm asks about before the upstream has accepted it"
 });
 
 describe("fault: the alarm asks about a retry that the upstream has not accepted yet, and is told of the run before it", () => {
-  const claims = { plan: "unlimited", planFrom: "token" as const, plans: "{}", token: undefined };
   const askedTooSoon = async (meter: UserMeter, state: DurableObjectState, as: JobState, cost: number | null) => {
     const first = await accepted(meter);
     told(meter, first, as, { costMicroUsd: cost });
@@ -543,4 +543,52 @@ describe("a result that is owed anew while the one before it is on its way to KV
       await ringUntil(meter, state, () => kinds(state).length === 0);
       expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
     }));
+});
+
+describe("attack: a retry whose answer is lost", () => {
+  it("and the one question about it, too: it is asked about again, charged and kept", () =>
+    withMeter(world, async (meter, state) => {
+      const first = await accepted(meter);
+      told(meter, first, "FAILED");
+      world.now += 10 * secondMs;
+      const retry = request({ ...retryOf(first), retentionMs: 60_000 });
+      await meter.admit(retry);
+      meter.doubt(retry.admission);
+      world.ask = async () => {
+        world.ask = async () => says("COMPLETED");
+        return "unreachable";
+      };
+      await ringUntil(meter, state, () => kinds(state).length === 0 && meter.job(retry.admission)?.endedAt !== null);
+      expect(meter.job(retry.admission)).toMatchObject({ status: "COMPLETED", costMicroUsd: 9000 });
+      expect(world.kept.get(`result/${first}`)).toBe(bodyOf("COMPLETED"));
+    }));
+
+  it.each(["before the retries", "after them"])(
+    "three times, of a job that completes %s: one webhook tells of it",
+    (when) =>
+      withMeter(world, async (meter, state) => {
+        const first = await accepted(meter, { webhook });
+        const sent = sentBy(meter);
+        world.ask = async () => says("COMPLETED");
+        const ends = () => {
+          expect(told(meter, first, "COMPLETED", { costMicroUsd: 9000 })).toMatchObject({ wantsNotice: true });
+          meter.notify(first, bodyOf("COMPLETED"));
+        };
+        if (when === "before the retries") ends();
+        const retries = [1, 2, 3].map(() => request({ ...retryOf(first), retentionMs: 60_000 }));
+        for (const retry of retries) {
+          await meter.admit(retry);
+          world.now += 100;
+          meter.doubt(retry.admission);
+        }
+        if (when === "after them") ends();
+        await ringUntil(
+          meter,
+          state,
+          () => kinds(state).length === 0 && retries.every(({ admission }) => meter.job(admission)?.endedAt !== null),
+        );
+        expect(sent).toEqual(["COMPLETED"]);
+        expect(meter.usage(claims).totals).toMatchObject({ known: 9000, reserved: 0 });
+      }),
+  );
 });
