@@ -140,7 +140,10 @@ function isInner(request: Request, config: Config | undefined): boolean {
   return config?.upstream.kind === "embedded" && request.cf === undefined;
 }
 
-/** Of what no route's handler has answered: refused before it, or none of the gateway's own. Middleware, which is mounted for every method, is no route. */
+/**
+ * Of what no route's handler has answered: refused before it, or none of the gateway's own. Middleware, which is mounted
+ * for every method, is no route.
+ */
 function routeOf({ router }: Routes, request: Request): string | undefined {
   const { method } = request;
   const matched = router.match(method === "HEAD" ? "GET" : method, getPath(request))[0];

@@ -51,8 +51,8 @@ export function isOfAnother({ boundAt, upstreamId }: Job, ending: Ending): boole
 /**
  * Of two different ends of a retry, one that is known and one that is told: which was an earlier run's. Only what FAILED
  * or TIMED_OUT is run again, so only these can be. Example: a retry is known to have FAILED, and an answer says COMPLETED.
- * Then the failure was the earlier run's, seen late or by a clock that was set back. Of two such ends the known one stays, unless the
- * answer is known to replace it.
+ * Then the failure was the earlier run's, seen late or by a clock that was set back. Of two such ends the known one
+ * stays, unless the answer is known to replace it.
  */
 const earlierRunsEnd: Partial<Record<JobState, Partial<Record<JobState, "known" | "told">>>> = {
   FAILED: { TIMED_OUT: "told", COMPLETED: "known", CANCELLED: "known" },

@@ -92,7 +92,8 @@ export class Errands {
     // By its time and the clock of now, too: the clock may have been set back while the answer was awaited.
     const isExpired = wasExpired && job.expiresAt <= now;
     if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
-    else if (isExpired && !isOutdated) this.#meter.endings.assumeUnasked(admission, now);
+    else if (isExpired && answer === "unreachable") this.#meter.endings.assumeUnasked(admission, now);
+    else if (isExpired && !isOutdated) this.#meter.endings.assume(admission, now);
     return isOutdated ? "outdated" : answer;
   }
 
