@@ -36,7 +36,7 @@ function saidIn(event: Record<string, unknown>): EventUsage["said"] {
 }
 
 /** Strings that are no part of what the model wrote. */
-const labels: ReadonlySet<string> = new Set([
+export const labels: ReadonlySet<string> = new Set([
   "id",
   "object",
   "model",

@@ -1,14 +1,16 @@
 // Reads the usage of a stream of events: the last `cost` or `usage` that it states, and how much text it carried.
 import { concat } from "../../json/concat.ts";
-import { bytesOfText } from "../quota/text-bytes.ts";
 import type { CalledModel } from "./called-model.ts";
 import { type EventUsage, readEvent } from "./event-usage.ts";
+import { LongEvent } from "./long-event.ts";
 import { costOf } from "./settling.ts";
 
-/** A longer line counts as text, and is neither held nor read. */
-const maxLineLength = 256 * 1024;
+/** A longer line is read as it passes. */
+const maxHeldLength = 16 * 1024;
 const bytesPerToken = 4;
 const lineEnd = 0x0a;
+const field = "data:";
+const encoder = new TextEncoder();
 
 /** What the caller owes for a stream. */
 export interface Bill {
@@ -24,8 +26,8 @@ export class StreamUsage {
   /** Of a line that has not ended. */
   readonly #held: string[] = [];
   #heldLength = 0;
-  /** The line that has not ended is longer than what is read. */
-  #isLong = false;
+  /** In the line that has not ended, where that is too long to be held. */
+  #long: LongEvent | undefined;
   #bytes = 0;
   #pieces = 0;
   #textBytes = 0;
@@ -45,13 +47,14 @@ export class StreamUsage {
   /** The next piece, which is the caller's again afterwards. */
   take(piece: Uint8Array): void {
     this.#keep(piece);
-    const rest = this.#isLong ? this.#passLong(piece) : piece;
+    const rest = this.#long ? this.#takeLong(this.#long, piece) : piece;
     if (rest.byteLength > 0) this.#takeText(this.#decoder.decode(rest, { stream: true }));
   }
 
   /** There was no more of it. */
   end(): void {
-    this.#line(this.#takeHeld(""));
+    if (this.#long) this.#count(this.#long.end());
+    else this.#line(this.#takeHeld(""));
   }
 
   /** The stream was cut; at most `unseenBytes` more had passed to the client. */
@@ -67,12 +70,17 @@ export class StreamUsage {
     this.#kept?.push(piece.slice());
   }
 
-  /** Counts a long line's bytes; returns what follows the line in this piece. */
-  #passLong(piece: Uint8Array): Uint8Array {
+  /** Returns what follows the line in this piece. */
+  #takeLong(long: LongEvent, piece: Uint8Array): Uint8Array {
     const end = piece.indexOf(lineEnd);
-    this.#isLong = end < 0;
-    this.#textBytes += this.#isLong ? piece.byteLength : end;
-    return this.#isLong ? piece.subarray(piece.byteLength) : piece.subarray(end + 1);
+    if (end < 0) {
+      long.take(piece);
+      return piece.subarray(piece.byteLength);
+    }
+    long.take(piece.subarray(0, end));
+    this.#count(long.end());
+    this.#long = undefined;
+    return piece.subarray(end + 1);
   }
 
   #takeText(text: string): void {
@@ -80,17 +88,14 @@ export class StreamUsage {
     const begun = lines.pop() ?? "";
     for (const line of lines) this.#line(this.#takeHeld(line));
     this.#hold(begun);
-    if (this.#heldLength > maxLineLength) this.#beginLong();
+    if (this.#heldLength > maxHeldLength) this.#beginLong(this.#takeHeld(""));
   }
 
-  #beginLong(): void {
-    this.#isLong = true;
-    this.#pieces += 1;
-    this.#textBytes += bytesOfText(this.#held);
-    this.#saidMore = true;
-    this.#held.length = 0;
-    this.#heldLength = 0;
-    // Resets the decoder: the rest of a character that it began will not come.
+  /** A line that is no event is read as one, and counts as text. */
+  #beginLong(begun: string): void {
+    this.#long = new LongEvent();
+    this.#long.take(encoder.encode(begun.startsWith(field) ? begun.slice(field.length) : begun));
+    // Resets the decoder: the rest of a character that it began goes to the long event.
     this.#decoder.decode();
   }
 
@@ -111,10 +116,12 @@ export class StreamUsage {
   }
 
   #line(line: string): void {
-    if (!line.startsWith("data:")) return;
-    const data = line.slice("data:".length).trim();
-    if (data === "[DONE]" || data === "") return;
-    const { textBytes, said } = readEvent(data);
+    if (!line.startsWith(field)) return;
+    const data = line.slice(field.length).trim();
+    if (data !== "[DONE]" && data !== "") this.#count(readEvent(data));
+  }
+
+  #count({ textBytes, said }: EventUsage): void {
     if (textBytes > 0) {
       this.#pieces += 1;
       this.#textBytes += textBytes;
