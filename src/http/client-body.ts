@@ -61,22 +61,27 @@ class ClientBody implements ByteReader {
    * call. Ends with the body, or if the client sends too much, for too long, or nothing any more.
    */
   async letGo(): Promise<void> {
-    const begunAt = Date.now();
-    let buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes);
     try {
-      if (!this.#pace.isOver) await Promise.race([this.#reading, scheduler.wait(bounds.idleMs)]);
-      for (let bytes = 0; bytes < bounds.bytes && !this.#pace.isOver && isRecent(begunAt, bounds.ms, Date.now()); ) {
-        const next: Promise<ReadableStreamReadResult<Uint8Array>> = this.#reader.readAtLeast(1, new Uint8Array(buffer));
-        const read = await Promise.race([next, scheduler.wait(bounds.idleMs)]);
-        if (!read) break;
-        if (read.done || !read.value) return;
-        bytes += read.value.byteLength;
-        buffer = read.value.buffer;
-      }
-      await this.#reader.cancel("refused");
+      if (this.#pace.isOver || !(await this.#readRest())) await this.#reader.cancel("refused");
     } catch {
       // Its client has left.
     }
+  }
+
+  /** True where the body ended. */
+  async #readRest(): Promise<boolean> {
+    const begunAt = Date.now();
+    await Promise.race([this.#reading, scheduler.wait(bounds.idleMs)]);
+    let buffer: ArrayBufferLike = new ArrayBuffer(pieceBytes);
+    for (let bytes = 0; bytes < bounds.bytes && !this.#pace.isOver && isRecent(begunAt, bounds.ms, Date.now()); ) {
+      const next: Promise<ReadableStreamReadResult<Uint8Array>> = this.#reader.readAtLeast(1, new Uint8Array(buffer));
+      const read = await Promise.race([next, scheduler.wait(bounds.idleMs)]);
+      if (!read) return false;
+      if (read.done || !read.value) return true;
+      bytes += read.value.byteLength;
+      buffer = read.value.buffer;
+    }
+    return false;
   }
 }
 
