@@ -145,8 +145,8 @@ function isInner(request: Request, config: Config | undefined): boolean {
  * for every method, is no route.
  */
 function routeOf({ router }: Routes, request: Request): string | undefined {
-  const { method } = request;
-  const matched = router.match(method === "HEAD" ? "GET" : method, getPath(request))[0];
+  const asked = request.method === "HEAD" ? "GET" : request.method;
+  const matched = router.match(asked, getPath(request))[0];
   return matched.map(([[, route]]) => route).find(({ method }) => method !== "ALL")?.path;
 }
 

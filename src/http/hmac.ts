@@ -1,5 +1,5 @@
-// HMAC-SHA-256, and SHA-256 of short texts, at once, not by a promise: every submit and every first status signs short texts, and WebCrypto's way there
-// and back takes ten times as long as the four blocks that are hashed. `hmac.test.ts` holds it against WebCrypto.
+// HMAC-SHA-256, and SHA-256 of short texts, without a promise. Every submit and every first status signs short texts, and
+// a call of WebCrypto takes ten times as long as hashing their four blocks. `hmac.test.ts` compares it with WebCrypto.
 
 const blockBytes = 64;
 const macBytes = 32;

@@ -90,16 +90,15 @@ export class Endings {
       for (const { key, media } of ending.media ?? []) this.#stores.gallery.add(job.owner, { ...media, key }, now);
       if (isUntold && job.endedAt !== null)
         this.#stores.debts.owe(job.admission, "untold", now, ending.isUntold ? now + job.retentionMs / 2 : now);
-      const first = wasOpen && job.endedAt !== null;
-      const settled = { ...this.#unchanged(job, ending), first };
+      const settled = { ...this.#unchanged(job, ending), first: wasOpen && job.endedAt !== null };
       /** The retry may be accepted after all: its webhook is owed, and asks for the end by itself a little later. */
       return mayBeOfEarlierRun ? { ...settled, wantsNotice: false } : settled;
     });
   }
 
   #taken<E extends Pick<Ending, "status" | "askedAt">>(job: Job, ending: E): E & Pick<Taken, "replaces"> {
-    const isUntold = () => this.#stores.debts.owes(job.admission, "untold");
-    return mayReplace(job, ending) && isUntold() ? { ...ending, replaces: true } : ending;
+    const replaces = mayReplace(job, ending) && this.#stores.debts.owes(job.admission, "untold");
+    return replaces ? { ...ending, replaces } : ending;
   }
 
   /** The owner has seen the end, or its result is kept: the `untold` debt is paid. */

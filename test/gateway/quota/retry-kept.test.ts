@@ -56,6 +56,16 @@ function sentBy(meter: UserMeter, isTaken: (status: JobState) => boolean | Promi
   return sent;
 }
 
+/** A retry is accepted. Later a Worker whose clock runs ahead has asked, at `askedAt`, for the failure before it. */
+async function retriedWithClockAhead(meter: UserMeter, change: Parameters<typeof request>[0] = {}) {
+  const first = await accepted(meter);
+  const askedAt = world.now + 2 * secondMs;
+  told(meter, first, "FAILED");
+  world.now += secondMs;
+  const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000, ...change });
+  return { first, retry, askedAt };
+}
+
 const owed = (meter: UserMeter, admission: string) => {
   const { owed } = meter.lastWord([admission]);
   return owed && new TextDecoder().decode(owed);
@@ -386,11 +396,7 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
 
   it("it is asked about at once where a Worker's clock runs ahead, and told the failure before it as its own, twice", () =>
     withMeter(world, async (meter, state) => {
-      const first = await accepted(meter);
-      const askedAt = world.now + 2 * secondMs;
-      told(meter, first, "FAILED");
-      world.now += secondMs;
-      const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000 });
+      const { first, retry, askedAt } = await retriedWithClockAhead(meter);
       for (let times = 0; times < 2; times++) told(meter, first, "FAILED", { askedAt });
       expect(kinds(state)).toEqual(["untold"]);
       world.ask = async () => says("COMPLETED");
@@ -408,11 +414,7 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
     "its webhook tells its own end, where a Worker's clock runs ahead and so told the failure before it: that is %s",
     (_, isTaken) =>
       withMeter(world, async (meter, state) => {
-        const first = await accepted(meter);
-        const askedAt = world.now + 2 * secondMs;
-        told(meter, first, "FAILED");
-        world.now += secondMs;
-        const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000, webhook });
+        const { first, retry, askedAt } = await retriedWithClockAhead(meter, { webhook });
         const sent = sentBy(meter, (status) => isTaken || status === "COMPLETED");
         for (const wantsNotice of [true, false]) {
           // Under its name, the failure is not kept: it might hide the result.
@@ -427,11 +429,7 @@ describe("fault: a retry was ended by the end of the run before it, and is accep
 
   it("its webhook tells its own end, which is known while the failure before it is on its way there", () =>
     withMeter(world, async (meter, state) => {
-      const first = await accepted(meter);
-      const askedAt = world.now + 2 * secondMs;
-      told(meter, first, "FAILED");
-      world.now += secondMs;
-      const retry = await accepted(meter, { ...retryOf(first), retentionMs: 60_000, webhook });
+      const { first, retry, askedAt } = await retriedWithClockAhead(meter, { webhook });
       const taken = Promise.withResolvers<void>();
       const sent = sentBy(meter, async (status) => {
         if (status === "FAILED") await taken.promise;
