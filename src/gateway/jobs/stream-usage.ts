@@ -2,15 +2,16 @@
 import { concat } from "../../json/concat.ts";
 import type { CalledModel } from "./called-model.ts";
 import { type EventUsage, readEvent } from "./event-usage.ts";
-import { LongEvent } from "./long-event.ts";
+import { LongEvent, type LongLine, noEvent } from "./long-event.ts";
 import { costOf } from "./settling.ts";
 
 /** A longer line is read as it passes. */
-const maxHeldLength = 16 * 1024;
+const maxHeldBytes = 16 * 1024;
 const bytesPerToken = 4;
 const lineEnd = 0x0a;
 const field = "data:";
-const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const nothing = new Uint8Array();
 
 /** What the caller owes for a stream. */
 export interface Bill {
@@ -22,12 +23,11 @@ export interface Bill {
 
 export class StreamUsage {
   readonly #keepBytes: number;
-  readonly #decoder = new TextDecoder();
-  /** Of a line that has not ended. */
-  readonly #held: string[] = [];
-  #heldLength = 0;
-  /** In the line that has not ended, where that is too long to be held. */
-  #long: LongEvent | undefined;
+  /** The line that has not ended: the first bytes of a buffer that grows. */
+  #held: Uint8Array = nothing;
+  #heldBytes = 0;
+  /** The same, where it is too long to be held. */
+  #long: LongLine | undefined;
   #bytes = 0;
   #pieces = 0;
   #textBytes = 0;
@@ -48,13 +48,16 @@ export class StreamUsage {
   take(piece: Uint8Array): void {
     this.#keep(piece);
     const rest = this.#long ? this.#takeLong(this.#long, piece) : piece;
-    if (rest.byteLength > 0) this.#takeText(this.#decoder.decode(rest, { stream: true }));
+    const end = rest.lastIndexOf(lineEnd) + 1;
+    if (end > 0) this.#readLines(rest.subarray(0, end));
+    this.#hold(rest.subarray(end));
+    if (this.#heldBytes > maxHeldBytes) this.#beginLong(this.#takeHeld());
   }
 
   /** There was no more of it. */
   end(): void {
     if (this.#long) this.#count(this.#long.end());
-    else this.#line(this.#takeHeld(""));
+    else this.#readLines(nothing);
   }
 
   /** The stream was cut; at most `unseenBytes` more had passed to the client. */
@@ -70,12 +73,18 @@ export class StreamUsage {
     this.#kept?.push(piece.slice());
   }
 
+  #beginLong(line: Uint8Array): void {
+    const isEvent = decoder.decode(line.subarray(0, field.length)) === field;
+    this.#long = isEvent ? new LongEvent() : noEvent;
+    this.#long.take(line.subarray(field.length));
+  }
+
   /** Returns what follows the line in this piece. */
-  #takeLong(long: LongEvent, piece: Uint8Array): Uint8Array {
+  #takeLong(long: LongLine, piece: Uint8Array): Uint8Array {
     const end = piece.indexOf(lineEnd);
     if (end < 0) {
       long.take(piece);
-      return piece.subarray(piece.byteLength);
+      return nothing;
     }
     long.take(piece.subarray(0, end));
     this.#count(long.end());
@@ -83,36 +92,32 @@ export class StreamUsage {
     return piece.subarray(end + 1);
   }
 
-  #takeText(text: string): void {
-    const lines = text.split("\n");
-    const begun = lines.pop() ?? "";
-    for (const line of lines) this.#line(this.#takeHeld(line));
-    this.#hold(begun);
-    if (this.#heldLength > maxHeldLength) this.#beginLong(this.#takeHeld(""));
+  #hold(bytes: Uint8Array): void {
+    const length = this.#heldBytes + bytes.byteLength;
+    if (length > this.#held.byteLength) {
+      const larger = new Uint8Array(2 * length);
+      larger.set(this.#held);
+      this.#held = larger;
+    }
+    this.#held.set(bytes, this.#heldBytes);
+    this.#heldBytes = length;
   }
 
-  /** A line that is no event is read as one, and counts as text. */
-  #beginLong(begun: string): void {
-    this.#long = new LongEvent();
-    this.#long.take(encoder.encode(begun.startsWith(field) ? begun.slice(field.length) : begun));
-    // Resets the decoder: the rest of a character that it began goes to the long event.
-    this.#decoder.decode();
+  /** Valid until something is held again. */
+  #takeHeld(): Uint8Array {
+    const held = this.#held.subarray(0, this.#heldBytes);
+    this.#heldBytes = 0;
+    return held;
   }
 
-  /** In the pieces that it comes in: a long line is not put together anew with each of them. */
-  #hold(text: string): void {
-    if (text === "") return;
-    this.#held.push(text);
-    this.#heldLength += text.length;
-  }
-
-  /** A line whose end this is. */
-  #takeHeld(end: string): string {
-    if (this.#heldLength === 0) return end;
-    const line = this.#held.join("") + end;
-    this.#held.length = 0;
-    this.#heldLength = 0;
-    return line;
+  /** The lines that end with these bytes: all at once, since each call of the decoder has its price. */
+  #readLines(end: Uint8Array): void {
+    let bytes = end;
+    if (this.#heldBytes > 0) {
+      this.#hold(end);
+      bytes = this.#takeHeld();
+    }
+    for (const line of decoder.decode(bytes).split("\n")) this.#line(line);
   }
 
   #line(line: string): void {

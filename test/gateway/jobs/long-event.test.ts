@@ -4,52 +4,79 @@ import { describe, expect, it } from "vitest";
 import type { CalledModel } from "../../../src/gateway/jobs/called-model.ts";
 import { type EventUsage, readEvent } from "../../../src/gateway/jobs/event-usage.ts";
 import { LongEvent } from "../../../src/gateway/jobs/long-event.ts";
-import { StreamUsage } from "../../../src/gateway/jobs/stream-usage.ts";
+import { type Bill, StreamUsage } from "../../../src/gateway/jobs/stream-usage.ts";
 import { findModel } from "../../../src/models/index.ts";
 
 const encoder = new TextEncoder();
+const model = findModel("gpt-oss-120b");
+const target: CalledModel = { name: "gpt-oss-120b", model, maxMicroUsd: model?.maxPrice ?? 0 };
+const priceOf = (tokens: number) => Number(model?.tokens?.cost(0, tokens));
 
 function read(text: string | Uint8Array, pieceBytes: number): EventUsage {
   const bytes = typeof text === "string" ? encoder.encode(text) : text;
   const event = new LongEvent();
-  for (let at = 0; at < bytes.length; at += pieceBytes) event.take(bytes.slice(at, at + pieceBytes));
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const piece = bytes.slice(at, at + pieceBytes);
+    event.take(piece);
+    piece.fill(0);
+  }
   return event.end();
 }
 
-function saidOf({ said }: EventUsage): unknown {
-  return said && [said["cost"] ?? null, said["usage"] ?? null];
+function billOf(stream: string, pieceBytes: number, isCut = false): Bill {
+  const bytes = encoder.encode(stream);
+  const seen = new StreamUsage();
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const piece = bytes.slice(at, at + pieceBytes);
+    seen.take(piece);
+    piece.fill(0);
+  }
+  if (isCut) seen.cut(0);
+  else seen.end();
+  return seen.bill(target, 0);
 }
 
 /** Strings that are written without escapes. */
-const plain = fc.string({ unit: fc.constantFrom("a", "é", "字", "😀", " "), maxLength: 40 });
-const labels = ["id", "role", "type", "usage", "logprobs", "cost", "choices", "content"];
-const name = fc.oneof(fc.constantFrom(...labels), plain);
+const plain = fc.string({ unit: fc.constantFrom("a", "é", "字", " "), maxLength: 40 });
+const name = fc.oneof(
+  fc.constantFrom("id", "role", "type", "usage", "logprobs", "cost", "choices", "content", "completion_tokens"),
+  plain,
+);
+const scalar = fc.oneof(plain, fc.nat(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constant(null));
 const { tree } = fc.letrec((tie) => ({
   tree: fc.oneof(
     { maxDepth: 5 },
-    plain,
-    fc.double({ noNaN: true, noDefaultInfinity: true }),
-    fc.constantFrom(null, true, false),
+    scalar,
+    fc.boolean(),
     fc.array(tie("tree"), { maxLength: 4 }),
     fc.dictionary(name, tie("tree"), { maxKeys: 5 }),
   ),
 }));
+const event = fc.dictionary(name, tree, { maxKeys: 8 });
+const pieceBytes = fc.integer({ min: 1, max: 200 });
 
-/** A cost is none where it is an object. */
-const scalar = fc.oneof(plain, fc.constant(null), fc.double({ noNaN: true, noDefaultInfinity: true }));
-const event = fc
-  .tuple(fc.dictionary(name, tree, { maxKeys: 8 }), fc.record({ cost: scalar }, { requiredKeys: [] }))
-  .map(([{ cost: _, ...members }, cost]) => ({ ...members, ...cost }));
+const saidOf = ({ said }: EventUsage) => said && [model?.costOf(said, {}) ?? null, said["usage"] ?? null];
 
 describe("a long event", () => {
   it("is read as a short one is, wherever it is cut", () => {
-    const pieceBytes = fc.integer({ min: 1, max: 200 });
     fc.assert(
-      fc.property(event, pieceBytes, fc.boolean(), (members, size, isWide) => {
+      fc.property(event, pieceBytes, fc.boolean(), (members, length, isWide) => {
         const text = ` ${JSON.stringify(members, null, isWide ? 1 : 0)} \r`;
-        const short = readEvent(text.trim());
-        const long = read(text, size);
+        const [long, short] = [read(text, length), readEvent(text.trim())];
         expect(long.textBytes).toBe(short.textBytes);
+        expect(saidOf(long)).toEqual(saidOf(short));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("says the last of what it says twice, and counts no less text", () => {
+    const twice = fc.constantFrom("cost", "usage", "choices");
+    fc.assert(
+      fc.property(fc.array(fc.tuple(twice, tree), { maxLength: 6 }), pieceBytes, (members, length) => {
+        const text = `{${members.map(([name, value]) => `"${name}":${JSON.stringify(value)}`).join(",")}}`;
+        const [long, short] = [read(text, length), readEvent(text)];
+        expect(long.textBytes).toBeGreaterThanOrEqual(short.textBytes);
         expect(saidOf(long)).toEqual(saidOf(short));
       }),
       { numRuns: 1000 },
@@ -63,57 +90,86 @@ describe("a long event", () => {
   it.each([
     ["a list", '["word"]'],
     ["no JSON", '{"choices":[{"text":"word"}],}'],
+    ["wrong far within a string", `{"choices":[{"text":"${"x".repeat(10_000)}\\x"}],"cost":0}`],
     ["cut off", '{"choices":[{"text":"word"}]'],
-    ["a comment", ": word"],
     ["two values", '{"cost":1}{"cost":2}'],
   ])("that is %s is text as a whole", (_, text) => {
-    for (const size of [1, 3, 100]) expect(read(text, size)).toEqual({ textBytes: text.length, said: undefined });
+    for (const length of [1, 3, 100]) expect(read(text, length)).toEqual({ textBytes: text.length, said: undefined });
   });
 
-  it("of which a name or the usage is no UTF-8 is text as a whole", () => {
-    for (const text of ['{"usage":{"a":"\u00ff"}}', '{"\\u0061\u00ff":1}']) {
+  it("that is no UTF-8 is text as a whole, wherever that shows", () => {
+    for (const text of [
+      '{"usage":{"a":"\u00ff"}}',
+      '{"\\u0061\u00ff":1,"cost":1}',
+      '{"choices":[{"text":"\u00ff"}],"cost":1}',
+      '{"cost":1}\u00ff',
+    ]) {
       const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
-      expect(read(bytes, 100)).toEqual({ textBytes: bytes.length, said: undefined });
+      for (const length of [1, 100]) expect(read(bytes, length)).toEqual({ textBytes: bytes.length, said: undefined });
     }
   });
 
   it("says no usage that is long itself", () => {
     const usage = { completion_tokens: 5, more: "x".repeat(5000) };
-    expect(read(JSON.stringify({ cost: 0.5, usage }), 1000).said).toEqual({ cost: 0.5 });
+    expect(read(JSON.stringify({ choices: [], usage }), 1000)).toEqual({ textBytes: 0, said: undefined });
   });
 });
 
-describe("a stream with a long event", () => {
-  const model = findModel("gpt-oss-120b");
-  const target: CalledModel = { name: "gpt-oss-120b", model, maxMicroUsd: model?.maxPrice ?? 0 };
+describe("a stream with long lines", () => {
   const picture = "A".repeat(1_000_000);
   const chunk = (more: object) => `data: ${JSON.stringify({ choices: [{ delta: { picture } }], ...more })}\n\n`;
 
-  function billOf(text: string, cutBytes?: number) {
-    const bytes = encoder.encode(text);
-    const seen = new StreamUsage();
-    for (let at = 0; at < (cutBytes ?? bytes.length); at += 1000) seen.take(bytes.slice(at, at + 1000));
-    if (cutBytes === undefined) seen.end();
-    else seen.cut(0);
-    return seen.bill(target, 0);
-  }
-
-  it("costs what that event says", () => {
-    expect(billOf(chunk({ cost: 0.25 }))).toEqual({ costMicroUsd: 250_000 });
-    const usage = { prompt_tokens: 0, completion_tokens: 7 };
-    expect(billOf(chunk({ usage }))).toEqual({ costMicroUsd: model?.tokens?.cost(0, 7) });
+  it("costs the same however it is cut", () => {
+    const long = fc
+      .tuple(fc.constantFrom("a", "é", "字", "😀"), fc.integer({ min: 5_000, max: 40_000 }))
+      .map(([character, count]) => character.repeat(count));
+    const said = fc.constantFrom(
+      {},
+      { usage: null },
+      { cost: 0.00001 },
+      { usage: { completion_tokens: 3 } },
+      { cost: "free", usage: { completion_tokens: 3 } },
+    );
+    const line = fc.oneof(
+      fc.tuple(long, said).map(([content, more]) => `data: ${JSON.stringify({ choices: [{ content }], ...more })}`),
+      fc.tuple(long, said).map(([content, more]) => `data:${JSON.stringify({ ...more, choices: [], content })}\r`),
+      fc.tuple(long, said).map(([id, more]) => `data:${JSON.stringify({ id, ...more, error: "é" })}`),
+      long.map((text) => `data: {"choices":[{"text":"${text}\u0001"}],"cost":0}`),
+      long.map((text) => `: ${text}`),
+      long.map((pad) => JSON.stringify({ cost: 0, pad })),
+      fc.constant("data: [DONE]"),
+    );
+    const lines = fc.array(line, { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(lines, fc.integer({ min: 500, max: 40_000 }), (drawn, size) => {
+        const stream = `${drawn.join("\n\n")}\n`;
+        const [cut, whole] = [billOf(stream, size), billOf(stream, 4 * stream.length)];
+        expect(cut.costMicroUsd).toBe(whole.costMicroUsd);
+        // The blanks around a broken event are text.
+        const { assumedMicroUsd = 0 } = whole;
+        expect(cut.assumedMicroUsd ?? 0).toBeGreaterThanOrEqual(assumedMicroUsd);
+        expect(cut.assumedMicroUsd ?? 0).toBeLessThanOrEqual(assumedMicroUsd + priceOf(drawn.length));
+      }),
+      { numRuns: 200 },
+    );
   });
 
-  it("goes on behind it", () => {
-    const after = 'data: {"choices":[],"cost":0.5}\n\ndata: [DONE]\n\n';
-    expect(billOf(chunk({ cost: 0.25 }) + after)).toEqual({ costMicroUsd: 500_000 });
-    expect(billOf(`: ${picture}\n\n${after}`)).toEqual({ costMicroUsd: 500_000 });
+  it("costs what a long event says", () => {
+    expect(billOf(chunk({ cost: 0.25 }), 1000)).toEqual({ costMicroUsd: 250_000 });
+    expect(billOf(chunk({ usage: { prompt_tokens: 0, completion_tokens: 7 } }), 1000)).toEqual({
+      costMicroUsd: priceOf(7),
+    });
   });
 
-  it("and cut within it costs the text that had come", () => {
-    const { costMicroUsd, assumedMicroUsd = 0 } = billOf(chunk({ cost: 0.25 }), 500_000);
+  it("costs what its last line says, also where that has no end", () => {
+    expect(billOf('data: {"choices":[],"cost":0.5}', 10)).toEqual({ costMicroUsd: 500_000 });
+    expect(billOf(chunk({ cost: 0.25 }).trimEnd(), 1000)).toEqual({ costMicroUsd: 250_000 });
+  });
+
+  it("and cut within an event costs the text that had come", () => {
+    const { costMicroUsd, assumedMicroUsd } = billOf(chunk({ cost: 0.25 }).slice(0, 500_000), 1000, true);
     expect(costMicroUsd).toBeNull();
-    expect(assumedMicroUsd).toBeGreaterThanOrEqual(Number(model?.tokens?.cost(0, 124_000)));
-    expect(assumedMicroUsd).toBeLessThanOrEqual(Number(model?.tokens?.cost(0, 125_000)));
+    expect(assumedMicroUsd).toBeGreaterThanOrEqual(priceOf(124_000));
+    expect(assumedMicroUsd).toBeLessThanOrEqual(priceOf(125_000));
   });
 });
