@@ -12,6 +12,8 @@ interface Plan {
   readonly saysUsage: boolean;
   readonly breaksOff: boolean;
   readonly saysTheKey: boolean;
+  /** The event that says the usage brings a picture, too: it comes in many pieces. */
+  readonly endsLong: boolean;
 }
 
 function planOf(seed: number, n: number): Plan {
@@ -23,8 +25,11 @@ function planOf(seed: number, n: number): Plan {
     saysUsage: next() < 0.7,
     breaksOff: next() < 0.15,
     saysTheKey: next() < 0.08,
+    endsLong: next() < 0.2,
   };
 }
+
+const picture = "A".repeat(100_000);
 
 /** No other call has as many, so that a charge names its call. */
 export const tokensOf = (n: number) => n + 1;
@@ -60,7 +65,8 @@ async function streamChat(response: ServerResponse, plan: Plan, n: number): Prom
     if (plan.breaksOff && event === 2) response.destroy();
   }
   if (response.destroyed) return false;
-  if (plan.saysUsage) response.write(`data: ${JSON.stringify({ choices: [], usage: usageOf(n) })}\n\n`);
+  const last = plan.endsLong ? [{ index: 0, delta: { picture } }] : [];
+  if (plan.saysUsage) response.write(`data: ${JSON.stringify({ choices: last, usage: usageOf(n) })}\n\n`);
   response.end("data: [DONE]\n\n");
   return plan.saysUsage;
 }
