@@ -2,12 +2,12 @@
 import { OneByOne } from "../../isolate/one-by-one.ts";
 import { type Admissions, lost, needsLease, needsNetwork, type Verdict } from "./admissions.ts";
 import type { BudgetSlices } from "./budget-slices.ts";
-import type { Endings } from "./endings.ts";
 import type { MeterStores } from "./meter-stores.ts";
 import type { AdmitAnswer, AdmitRequest, Amendment } from "./metering.ts";
 import type { Network } from "./network.ts";
 import { networkAway } from "./network-away.ts";
 import type { OwedEnd } from "./network-ends.ts";
+import type { OpenJobs } from "./open-jobs.ts";
 import { dayOf } from "./periods.ts";
 import type { Released } from "./released.ts";
 
@@ -15,7 +15,7 @@ import type { Released } from "./released.ts";
 export interface AdmittingMeter {
   readonly stores: MeterStores;
   readonly admissions: Admissions;
-  readonly endings: Endings;
+  readonly openJobs: OpenJobs;
   readonly slices: BudgetSlices;
   readonly released: Released;
   readonly network: Network;
@@ -53,10 +53,10 @@ export class AskedAdmissions {
   }
 
   #admit(request: AdmitRequest, networkAdmitted: boolean): Verdict {
-    const { released, endings, admissions } = this.#meter;
+    const { released, openJobs, admissions } = this.#meter;
     const now = this.#meter.clock();
     if (released.has(request.admission, now)) return lost;
-    endings.endOverdue(now);
+    openJobs.endOverdue(now);
     return admissions.admit(request, now, networkAdmitted);
   }
 

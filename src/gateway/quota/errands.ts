@@ -17,6 +17,7 @@ import type { MeterStores } from "./meter-stores.ts";
 import type { Ending } from "./metering.ts";
 import type { Network } from "./network.ts";
 import type { OwedEnd } from "./network-ends.ts";
+import type { OpenJobs } from "./open-jobs.ts";
 import type { Notice } from "./outbox.ts";
 import { uploadFile } from "./upload-file.ts";
 import type { AskedJob, AskUpstream, DescribeEnd, UpstreamAnswer } from "./upstream-poll.ts";
@@ -25,6 +26,7 @@ import type { AskedJob, AskUpstream, DescribeEnd, UpstreamAnswer } from "./upstr
 export interface SendingMeter {
   readonly stores: MeterStores;
   readonly endings: Endings;
+  readonly openJobs: OpenJobs;
   readonly network: Network;
   readonly clock: () => number;
   readonly ask: AskUpstream;
@@ -87,13 +89,13 @@ export class Errands {
     const askedOf = { admission, upstreamId, first, lastAccepted, askedAt, isUnproven };
     const isOutdated = typeof answer === "object" && !(await this.#settleAnswer(answer, askedOf, text));
     const now = this.#meter.clock();
-    if (answer === "unknown") this.#meter.endings.forget({ admission, upstreamId }, now);
+    if (answer === "unknown") this.#meter.openJobs.forget({ admission, upstreamId }, now);
     const goesOn = !isUnproven && typeof answer === "object" && !isFinal(answer.status);
     // By its time and the clock of now, too: the clock may have been set back while the answer was awaited.
     const isExpired = wasExpired && job.expiresAt <= now;
-    if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.endings.outlive(admission, now);
-    else if (isExpired && answer === "unreachable") this.#meter.endings.assumeUnasked(admission, now);
-    else if (isExpired && !isOutdated) this.#meter.endings.assume(admission, now);
+    if (goesOn && (isExpired || ttlEndsAt(job) <= askedAt)) this.#meter.openJobs.outlive(admission, now);
+    else if (isExpired && answer === "unreachable") this.#meter.openJobs.assumeUnasked(admission, now);
+    else if (isExpired && !isOutdated) this.#meter.openJobs.assume(admission, now);
     return isOutdated ? "outdated" : answer;
   }
 

@@ -4,10 +4,10 @@ import { BesideAlarm, besideRing } from "../../durable/beside-alarm.ts";
 import { OneAlarm } from "../../durable/one-alarm.ts";
 import { type BudgetSlices, retryReportMs } from "./budget-slices.ts";
 import { Deliveries } from "./deliveries.ts";
-import type { Endings } from "./endings.ts";
 import type { Errands } from "./errands.ts";
 import { clocksDifferMs } from "./job-timing.ts";
 import type { MeterStores } from "./meter-stores.ts";
+import type { OpenJobs } from "./open-jobs.ts";
 import { dayMs } from "./periods.ts";
 import type { UploadAdmissions } from "./upload-admissions.ts";
 
@@ -23,7 +23,7 @@ const keptMs = 70 * dayMs;
 /** The meter whose alarm it is. */
 interface RingingMeter {
   readonly stores: MeterStores;
-  readonly endings: Endings;
+  readonly openJobs: OpenJobs;
   readonly errands: Errands;
   readonly slices: BudgetSlices;
   readonly uploads: UploadAdmissions;
@@ -131,10 +131,10 @@ export class MeterAlarm {
   }
 
   async #work(now: number): Promise<void> {
-    const { stores, endings, errands, slices, uploads, clock } = this.#meter;
+    const { stores, openJobs, errands, slices, uploads, clock } = this.#meter;
     uploads.endOverdue();
     const { jobs, notices, ends, debts, files } = stores.transaction(() => ({
-      jobs: endings.claimDue(now, atOnce),
+      jobs: openJobs.claimDue(now, atOnce),
       notices: this.#deliveries.claim(now),
       ends: stores.networkEnds.claim(now, this.#telling.free),
       debts: stores.debts.claim(now, this.#paying.free),

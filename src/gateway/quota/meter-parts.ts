@@ -11,6 +11,7 @@ import { Errands } from "./errands.ts";
 import { MeterAlarm } from "./meter-alarm.ts";
 import { MeterStores } from "./meter-stores.ts";
 import { Network, type NetworkCalls } from "./network.ts";
+import { OpenJobs } from "./open-jobs.ts";
 import type { Released } from "./released.ts";
 import { UploadAdmissions } from "./upload-admissions.ts";
 import type { AskUpstream, DescribeEnd } from "./upstream-poll.ts";
@@ -28,13 +29,14 @@ export function partsOf(ctx: DurableObjectState, env: Env, released: Released, d
   const stores = new MeterStores(ctx.storage, clock);
   const bindings = new Bindings(stores);
   const endings = new Endings(stores, bindings);
+  const openJobs = new OpenJobs(stores);
   const admissions = new Admissions(stores);
   const network = new Network(env.USER_METER as unknown as DurableObjectNamespace<NetworkCalls>);
   const slices = new BudgetSlices(ctx.id.toString(), stores, () => remote<Budget>(env.BUDGET, budgetName));
   const uploads = new UploadAdmissions({ stores, admissions, network, released, clock });
-  const errands = new Errands(env, { stores, endings, network, ...deps });
-  const alarm = new MeterAlarm(ctx, { stores, endings, errands, slices, uploads, clock });
+  const errands = new Errands(env, { stores, endings, openJobs, network, ...deps });
+  const alarm = new MeterAlarm(ctx, { stores, openJobs, errands, slices, uploads, clock });
   const arm = () => alarm.arm();
-  const asking = new AskedAdmissions({ stores, admissions, endings, slices, released, network, clock, arm });
-  return { stores, bindings, endings, admissions, asking, uploads, alarm };
+  const asking = new AskedAdmissions({ stores, admissions, openJobs, slices, released, network, clock, arm });
+  return { stores, bindings, endings, openJobs, admissions, asking, uploads, alarm };
 }

@@ -27,6 +27,7 @@ import type {
   Settled,
 } from "./metering.ts";
 import type { ShareEnd } from "./network-ends.ts";
+import type { OpenJobs } from "./open-jobs.ts";
 import { type PayerView, type PlanDefaults, viewPayer } from "./payer-view.ts";
 import { Released } from "./released.ts";
 import type { SpendBy, Spent } from "./spend.ts";
@@ -54,6 +55,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   readonly #stores: MeterStores;
   readonly #bindings: Bindings;
   readonly #endings: Endings;
+  readonly #openJobs: OpenJobs;
   readonly #admissions: Admissions;
   readonly #asking: AskedAdmissions;
   readonly #uploads: UploadAdmissions;
@@ -71,6 +73,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
     this.#stores = parts.stores;
     this.#bindings = parts.bindings;
     this.#endings = parts.endings;
+    this.#openJobs = parts.openJobs;
     this.#admissions = parts.admissions;
     this.#asking = parts.asking;
     this.#uploads = parts.uploads;
@@ -302,7 +305,7 @@ export class UserMeter extends CheckedObject implements Metering, GalleryCalls, 
   }
 
   #endOverdue(): void {
-    this.#endings.endOverdue(this.clock());
+    this.#openJobs.endOverdue(this.clock());
     this.#uploads.endOverdue();
     this.#alarm.arm();
   }

@@ -7,6 +7,7 @@ import { Admissions } from "../../../src/gateway/quota/admissions.ts";
 import { Bindings } from "../../../src/gateway/quota/bindings.ts";
 import { Endings } from "../../../src/gateway/quota/endings.ts";
 import { MeterStores } from "../../../src/gateway/quota/meter-stores.ts";
+import { OpenJobs } from "../../../src/gateway/quota/open-jobs.ts";
 import { amount } from "../../support/amount.ts";
 import { ending, noon, request, stubOf } from "./admissions.ts";
 
@@ -59,6 +60,7 @@ class Planted {
   readonly stores: MeterStores;
   readonly #counted: CountedStorage;
   readonly #endings: Endings;
+  readonly #openJobs: OpenJobs;
   readonly #admissions: Admissions;
   #now = noon;
   known = 0;
@@ -67,6 +69,7 @@ class Planted {
     this.#counted = new CountedStorage(storage);
     this.stores = new MeterStores(this.#counted.storage, () => this.#now);
     this.#endings = new Endings(this.stores, new Bindings(this.stores));
+    this.#openJobs = new OpenJobs(this.stores);
     this.#admissions = new Admissions(this.stores);
   }
 
@@ -88,7 +91,7 @@ class Planted {
 
   #admit(at: number, now: number): void {
     this.#now = now;
-    this.#endings.endOverdue(now);
+    this.#openJobs.endOverdue(now);
     const job = {
       ...usual,
       admission: `${1e9 + at}`,
