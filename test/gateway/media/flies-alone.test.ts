@@ -20,6 +20,7 @@ describe.each([
   ["little time to run", { policy: { executionTimeout: 5000 } }],
   ["low priority", { policy: { lowPriority: true } }],
   ["an empty policy", { policy: {} }],
+  ["a webhook", { webhook: "https://app.example.org/done" }],
   ["a member that nobody knows", { refWorker: "mine" }],
   ["a member whose name is another's in capitals", { POLICY: { ttl: 10_000 } }],
 ])("attack M3: a request with %s", (_, more) => {

@@ -185,6 +185,24 @@ it("fault: a retry that completed at no stated cost is not undone by the failure
   expect(await totals()).toEqual({ known: 0, assumed: 20_000, reserved: 0 });
 });
 
+it.each([
+  ["FAILED", null, { known: 0, assumed: 20_000 }],
+  ["TIMED_OUT", 500, { known: 500, assumed: 0 }],
+] as const)(
+  "attack: two retries of which nothing more is heard: what %s at %s is charged once",
+  async (end, cost, sums) => {
+    const first = await accepted({ reserveMicroUsd: 20_000 });
+    await seen(first, noon + 1, end, cost);
+    await upstreamSays("unreachable");
+    for (const minutes of [1, 2]) {
+      await at(noon + minutes * minuteMs);
+      await admitted(again(first));
+    }
+    await at(noon + 8 * 24 * 60 * minuteMs);
+    expect(await totals()).toEqual({ ...sums, reserved: 0 });
+  },
+);
+
 it("attack: the end of a retry in doubt, told twice and without its id, is charged once", async () => {
   const first = await admitted({ reserveMicroUsd: 0 });
   await admitted({ ...again(first), reserveMicroUsd: 0 });

@@ -84,6 +84,13 @@ describe("an admission", () => {
     expect(await totals()).toEqual({ known: 0, assumed: 0, reserved: 0 });
   });
 
+  it("that joins another's job takes none of its payer's places", async () => {
+    const one = { plan: "one", plans: plansText({ one: [{ unit: "jobs", limit: 1 }] }) };
+    expect(await meter().admit(request({ ...one, joined: true }))).toMatchObject({ admitted: true });
+    expect(await meter().admit(request(one))).toMatchObject({ admitted: true });
+    expect(codeOf(await meter().admit(request(one)))).toBe("TOO_MANY_JOBS");
+  });
+
   it("that is asked for twice counts once", async () => {
     const job = request({ plan: "one", plans: plansText({ one: [{ unit: "requests", limit: 1, per: "day" }] }) });
     expect(await meter().admit(job)).toMatchObject({ admitted: true });

@@ -335,6 +335,23 @@ describe("a token that was revoked", () => {
   });
 });
 
+it("a user who is revoked at the meter alone reserves nothing, as isolates learn of it later", async () => {
+  await inMeter("user:ada", (meter) => meter.revoke("user:ada", Date.now() + 1000));
+  await expectProblem(await user.announce(token), "TOKEN_REVOKED");
+  expect(await inMeter("user:ada", (meter) => meter.uploads("user:ada", undefined, 10))).toEqual([]);
+});
+
+it("two visitors at one address, who share a meter, do not share their uploads", async () => {
+  const visitor = async () =>
+    (await (await user.ask("POST", "/sessions", { json: {} })).json<{ token: string }>()).token;
+  const [eve, bob] = [await visitor(), await visitor()];
+  const announced = await user.uploaded(bob);
+  await expectProblem(await user.ask("DELETE", `/uploads/${announced.id}`, { token: eve }), "NOT_FOUND");
+  expect((await user.list(eve)).uploads).toEqual([]);
+  expect((await user.list(bob)).uploads).toHaveLength(1);
+  expect(await filesInBucket()).toHaveLength(1);
+});
+
 describe("ten thousand open reservations", () => {
   const reserve = (from: number, to: number) =>
     inMeter("user:ada", async (meter) => {
