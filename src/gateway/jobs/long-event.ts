@@ -68,9 +68,11 @@ class EventReader implements JsonListener {
   #isLabel = false;
 
   get found(): EventUsage {
-    const [cost, usage] = [this.#cost, this.#usage];
-    const textBytes = this.#choicesBytes ?? this.#otherBytes;
-    return { textBytes, said: (cost ?? usage) === undefined ? undefined : { cost, usage } };
+    const isSaid = (this.#cost ?? this.#usage) !== undefined;
+    return {
+      textBytes: this.#choicesBytes ?? this.#otherBytes,
+      said: isSaid ? { cost: this.#cost, usage: this.#usage } : undefined,
+    };
   }
 
   key(_depth: number, bytes: Uint8Array, start: number, end: number): void {

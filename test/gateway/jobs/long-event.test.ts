@@ -12,25 +12,25 @@ const model = findModel("gpt-oss-120b");
 const target: CalledModel = { name: "gpt-oss-120b", model, maxMicroUsd: model?.maxPrice ?? 0 };
 const priceOf = (tokens: number) => Number(model?.tokens?.cost(0, tokens));
 
-function read(text: string | Uint8Array, pieceBytes: number): EventUsage {
+/** Each piece is another's again once it was taken. */
+function feed(reader: { take(piece: Uint8Array): void }, text: string | Uint8Array, pieceBytes: number): void {
   const bytes = typeof text === "string" ? encoder.encode(text) : text;
-  const event = new LongEvent();
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     const piece = bytes.slice(at, at + pieceBytes);
-    event.take(piece);
+    reader.take(piece);
     piece.fill(0);
   }
+}
+
+function read(text: string | Uint8Array, pieceBytes: number): EventUsage {
+  const event = new LongEvent();
+  feed(event, text, pieceBytes);
   return event.end();
 }
 
 function billOf(stream: string, pieceBytes: number, isCut = false): Bill {
-  const bytes = encoder.encode(stream);
   const seen = new StreamUsage();
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    const piece = bytes.slice(at, at + pieceBytes);
-    seen.take(piece);
-    piece.fill(0);
-  }
+  feed(seen, stream, pieceBytes);
   if (isCut) seen.cut(0);
   else seen.end();
   return seen.bill(target, 0);
